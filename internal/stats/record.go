@@ -1,0 +1,155 @@
+package stats
+
+import "time"
+
+// Usage is the tokens an answer reported, in the normal form of all vendors:
+// Input is everything read, cached and cache-written tokens included; Output
+// includes reasoning. A negative number means "not reported", which is not 0:
+// the zero Usage says that everything was reported as 0, so start from NoUsage.
+type Usage struct {
+	Input, Output, Cached, CacheWrite, Reasoning, Total int64
+}
+
+// NoUsage is the usage of an answer that reported nothing.
+func NoUsage() Usage { return Usage{-1, -1, -1, -1, -1, -1} }
+
+// Verdict is what one attempt turned out to be.
+type Verdict uint8
+
+// The verdicts. The zero Verdict is an abandoned attempt: one that nobody judged
+// counts for nothing and against nobody.
+const (
+	// Abandoned: the client left, another attempt won, or a budget of our own
+	// ran out. Nobody's failure; it is no attempt that "got a verdict".
+	Abandoned Verdict = iota
+	// OK: a healthy answer, whole.
+	OK
+	// Empty: a well-formed answer that says nothing. It is counted apart, as
+	// neither success nor failure.
+	Empty
+	// Failed: the upstream's failure, after release too.
+	Failed
+)
+
+// String gives the verdict in one word: ok, empty, failed, abandoned.
+func (v Verdict) String() string {
+	switch v {
+	case OK:
+		return "ok"
+	case Empty:
+		return "empty"
+	case Failed:
+		return "failed"
+	}
+	return "abandoned"
+}
+
+// Try is one attempt: one request sent to one candidate.
+type Try struct {
+	// Candidate is the identity that is counted; Name and Model are what people
+	// call it (its name in the chain, and the real model that was asked for).
+	Candidate, Name, Model string
+	// Start is when the attempt began.
+	Start time.Time
+	// The phases, measured from Start; 0 means "never came to that".
+	Connected, Header, FirstByte, FirstContent, Released, End time.Duration
+	Verdict                                                   Verdict
+	// Status is the answer's HTTP status; 0 without an answer.
+	Status int
+	// Class is the failure class, Fault whose fault it was, Rule the rule that
+	// decided and Action what it said; "" where there was no failure.
+	Class, Fault, Rule, Action string
+	// Text is the failure for people. The caller has redacted it.
+	Text string
+	// Wait is how long the request waited after this attempt; Froze for how long
+	// the candidate was frozen because of it, 0 if it was not.
+	Wait, Froze time.Duration
+	// Hedged says that this failure froze the candidate by auto-hedge.
+	Hedged bool
+	// Usage is what this attempt's answer reported, a failed one's too: it may
+	// have been billed.
+	Usage Usage
+	// Bytes is how much of the answer's body was read.
+	Bytes int64
+}
+
+// Skip is a candidate that was left out of a request's plan.
+type Skip struct {
+	Candidate, Name, Reason string
+	// Left is how long the reason still held; 0 where it has no end.
+	Left time.Duration
+}
+
+// Ending is how a client's request ended.
+type Ending uint8
+
+// The endings.
+const (
+	// Success: a healthy answer went out whole.
+	Success Ending = iota
+	// PassedThrough: an upstream's error went to the client, by rule.
+	PassedThrough
+	// EmptyPassed: nobody was left, and an empty but well-formed answer went out.
+	EmptyPassed
+	// Exhausted: all candidates failed or were passed over.
+	Exhausted
+	// Broken: the answer broke after release.
+	Broken
+	// Cancelled: the client left.
+	Cancelled
+	// Refused: we answered ourselves and nobody was, or would have been, called.
+	Refused
+)
+
+// String gives the ending in one word, as the journal and the metrics name it.
+func (e Ending) String() string {
+	switch e {
+	case Success:
+		return "success"
+	case PassedThrough:
+		return "passed_through"
+	case EmptyPassed:
+		return "empty"
+	case Exhausted:
+		return "exhausted"
+	case Broken:
+		return "broken"
+	case Cancelled:
+		return "cancelled"
+	}
+	return "refused"
+}
+
+// Record is one finished client request. It is a value: once given to the ledger
+// neither side writes to its slices any more.
+type Record struct {
+	ID string
+	// Model is the virtual model's name, or "*" for the pool; "" for requests
+	// that never found one.
+	Model string
+	// Client is the name of the client key used, "" without keys.
+	Client string
+	// Method, Path (without its query) and Dialect are the request's own.
+	Method, Path, Dialect string
+	// Stream says that the client asked for a stream.
+	Stream bool
+	// Ignored says that the endpoint is one that statistics ignore.
+	Ignored bool
+	// Start is when the request was admitted.
+	Start time.Time
+	// Released, FirstContent and End are measured from Start; 0 means "never",
+	// but for End, which a request always has.
+	Released, FirstContent, End time.Duration
+	// Status is what was sent to the client; 0 if nothing was.
+	Status int
+	Tries  []Try
+	Skips  []Skip
+	// Winner is the index in Tries of the attempt whose answer went out; -1 if
+	// none did.
+	Winner int
+	Ending Ending
+	// Usage is the winner's; NoUsage without one.
+	Usage Usage
+	// Bytes is how much body was sent to the client.
+	Bytes int64
+}
