@@ -1,0 +1,197 @@
+// Package health keeps what happened at every upstream and what runs there
+// now: freezes, probations, streaks of failures, requests in flight.
+//
+// It knows keys, times and counts. It never knows names, configuration, HTTP,
+// what a failure was, or how long a freeze ought to be; its callers decide
+// that and it holds them to the rules of who may freeze, try and thaw.
+//
+// Nothing here runs by itself. A freeze ends because somebody asks after its
+// time and the comparison says so: no goroutine and no timer per freeze, so
+// that every freeze can be listed, saved and restored.
+package health
+
+import (
+	"sync"
+	"time"
+)
+
+// Key names what is judged. The scope is its prefix: "u:" with a route.ID is
+// one upstream and model; "k:" (a credential) and "h:" (a host) are reserved
+// for wider freezes.
+type Key string
+
+// Standing is what a key's freeze means at a moment.
+type Standing uint8
+
+const (
+	// Ready: not frozen, and not on probation.
+	Ready Standing = iota
+	// Frozen: skipped by everybody until the freeze's time.
+	Frozen
+	// Probation: the freeze's time has come, and nobody has succeeded since.
+	Probation
+)
+
+// String returns the word that people see.
+func (s Standing) String() string {
+	switch s {
+	case Frozen:
+		return "frozen"
+	case Probation:
+		return "probation"
+	default:
+		return "ready"
+	}
+}
+
+// Board is the health of all upstreams of one process. It outlives every
+// configuration: entries are found by key, never by name or position. All
+// methods may be called from any goroutine; none blocks on anything but one
+// mutex, held for a few field writes.
+type Board struct {
+	mu      sync.Mutex
+	entries map[Key]*entry
+	changed chan struct{} // nil while nobody listens
+}
+
+// entry is everything about one key. Fields are guarded by the board's mutex.
+type entry struct {
+	inFlight int
+	streak   int64
+
+	// freeze is running, or over and not yet lived down (probation), or the
+	// zero Freeze.
+	freeze Freeze
+	// epoch counts the freezes that took hold. A lease remembers the epoch
+	// it began in, which tells "begun after the freeze" without comparing
+	// clocks.
+	epoch uint64
+	// trial is the one lease that tries the upstream out on probation.
+	trial *Lease
+
+	freezes, hedges int64
+	lastError       string
+	lastErrorAt     time.Time
+}
+
+// NewBoard returns an empty board, on which every key is Ready.
+func NewBoard() *Board {
+	return &Board{entries: make(map[Key]*entry)}
+}
+
+// entry returns k's entry, made if need be. b.mu is held.
+func (b *Board) entry(k Key) *entry {
+	e := b.entries[k]
+	if e == nil {
+		e = &entry{}
+		b.entries[k] = e
+	}
+	return e
+}
+
+func (e *entry) standing(now time.Time) Standing {
+	switch {
+	case e.freeze.Until.IsZero():
+		return Ready
+	case now.Before(e.freeze.Until):
+		return Frozen
+	default:
+		return Probation
+	}
+}
+
+// clear ends freeze and probation.
+func (e *entry) clear() {
+	e.freeze = Freeze{}
+	e.trial = nil
+}
+
+// Standing tells how k stands at now, with its freeze unless it is Ready; on
+// Probation the freeze's Until is in the past. It is advice for planning:
+// only Acquire decides.
+func (b *Board) Standing(k Key, now time.Time) (Standing, Freeze) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.entries[k]
+	if e == nil {
+		return Ready, Freeze{}
+	}
+	return e.standing(now), e.freeze
+}
+
+// InFlight returns how many leases of k are not settled yet.
+func (b *Board) InFlight(k Key) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.entries[k]; e != nil {
+		return e.inFlight
+	}
+	return 0
+}
+
+// Acquire is the gate before every attempt. A frozen key is refused, with its
+// freeze. On probation the first caller gets the lease that is the trial; until
+// that one is settled, others are refused, with the freeze that is over, unless
+// the caller has no other upstream left and says so with last. A granted lease
+// must be settled.
+func (b *Board) Acquire(k Key, now time.Time, last bool) (*Lease, Freeze, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.entry(k)
+	switch e.standing(now) {
+	case Frozen:
+		return nil, e.freeze, false
+	case Probation:
+		if e.trial != nil && !last {
+			return nil, e.freeze, false
+		}
+	}
+	return b.grant(e, now), Freeze{}, true
+}
+
+// Seize grants a lease whatever the standing: for the one attempt at the
+// upstream nearest its thaw when all are frozen. It must be settled.
+func (b *Board) Seize(k Key, now time.Time) *Lease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.grant(b.entry(k), now)
+}
+
+// grant makes a lease of e, the trial if e is on probation and has none.
+// b.mu is held.
+func (b *Board) grant(e *entry, now time.Time) *Lease {
+	l := &Lease{board: b, entry: e, epoch: e.epoch}
+	if e.trial == nil && e.standing(now) == Probation {
+		l.trial = true
+		e.trial = l
+	}
+	e.inFlight++
+	return l
+}
+
+// Changed returns a channel that is closed when a freeze is next added,
+// moved or lifted. A sleeper asks for the channel first and looks at the board
+// after, so that no change falls in between. The passing of a freeze's time
+// closes nothing.
+func (b *Board) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
+}
+
+// takeChanged hands over the channel to close, nil if nobody listens. b.mu is
+// held; the caller closes it after unlocking (see wake).
+func (b *Board) takeChanged() chan struct{} {
+	c := b.changed
+	b.changed = nil
+	return c
+}
+
+func wake(c chan struct{}) {
+	if c != nil {
+		close(c)
+	}
+}
