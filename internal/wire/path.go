@@ -1,10 +1,5 @@
 package wire
 
-import (
-	"net/url"
-	"strings"
-)
-
 // Dialect is a family of APIs: whose envelope errors use and whose reader
 // understands the answers.
 type Dialect uint8
@@ -92,8 +87,9 @@ func ParseEndpoint(method, escapedPath, rawQuery string) Endpoint {
 	e := Endpoint{Stream: queryAsksSSE(rawQuery)}
 	var kind Kind
 	name, named := p.modelName()
+	deployment, deployed := p.deployment()
 	switch verb := p.verb(); {
-	case verb != "" && (method == "POST" || geminiVerbs[verb]):
+	case geminiVerbs[verb], verb != "" && method == "POST" && (named || p.codeAssist()):
 		e.Dialect = Gemini
 		if named {
 			e.Model = pathText(escapedPath[name.Start:p.colon])
@@ -106,13 +102,14 @@ func ParseEndpoint(method, escapedPath, rawQuery string) Endpoint {
 			e.Array = !e.Stream
 			e.Stream = true
 		}
+	case deployed:
+		e.Model = pathText(escapedPath[deployment.Start:deployment.End])
+		kind, e.Dialect = pathKind(p.texts[p.deploy+1:])
+	case named && p.retrievable() && (method == "GET" || method == "HEAD"):
+		e.Model = pathText(escapedPath[name.Start:name.End])
+		kind, e.Dialect = pathKind(p.texts[:p.first])
 	default:
-		kind, e.Dialect = p.kind()
-		if deployment, ok := p.deployment(); ok {
-			e.Model = pathText(escapedPath[deployment.Start:deployment.End])
-		} else if named && !p.tuned && (method == "GET" || method == "HEAD") {
-			e.Model = pathText(escapedPath[name.Start:name.End])
-		}
+		kind, e.Dialect = pathKind(p.texts)
 	}
 	if method != "POST" {
 		e.Array = false
@@ -184,136 +181,36 @@ var ollamaActions = map[string]Kind{
 	"copy": Other, "delete": Other, "ps": Other, "version": Other,
 }
 
-// splitPath cuts a path at its slashes.
-func splitPath(escaped string) urlPath {
-	p := urlPath{escaped: escaped}
-	end := len(strings.TrimRight(escaped, "/"))
-	for i := 0; i < end; {
-		if escaped[i] == '/' {
-			i++
-			continue
+// pathKind tells endpoints apart by their last segments.
+func pathKind(segments []string) (Kind, Dialect) {
+	last := func(n int) string { // the n-th from the end, "" beyond the start
+		if n < len(segments) {
+			return segments[len(segments)-1-n]
 		}
-		n := strings.IndexByte(escaped[i:end], '/')
-		if n < 0 {
-			n = end - i
-		}
-		p.spans = append(p.spans, Span{i, i + n})
-		p.texts = append(p.texts, pathText(escaped[i:i+n]))
-		i += n
-	}
-	p.first = p.findModels()
-	p.colon = p.findColon()
-	return p
-}
-
-// urlPath is a path in segments; empty ones do not count.
-type urlPath struct {
-	escaped string
-	spans   []Span   // each segment within escaped
-	texts   []string // each segment decoded
-	first   int      // index of the segment after "models" or "tunedModels"; 0 where there is none
-	tuned   bool     // it was "tunedModels"
-	colon   int      // offset in escaped of the colon that may end a model's name, 0 where there is none
-}
-
-// last returns the n-th segment from the end, decoded, "" beyond the start.
-func (p *urlPath) last(n int) string {
-	if n < len(p.texts) {
-		return p.texts[len(p.texts)-1-n]
-	}
-	return ""
-}
-
-// findModels finds the collection of models: the first one behind a version,
-// else the first at all, for Google's longer resource names
-// (/v1/projects/…/publishers/google/models/{m}:predict).
-func (p *urlPath) findModels() (first int) {
-	for i, text := range p.texts[:max(0, len(p.texts)-1)] {
-		if text != "models" && text != "tunedModels" {
-			continue
-		}
-		direct := i > 0 && isVersion(p.texts[i-1])
-		if first == 0 || direct {
-			first, p.tuned = i+1, text == "tunedModels"
-		}
-		if direct {
-			break
-		}
-	}
-	return first
-}
-
-// findColon finds the last colon of the last segment. Some clients escape it;
-// such a one counts only before a word that is a method for certain, since a
-// name may hold a colon.
-func (p *urlPath) findColon() int {
-	if len(p.spans) == 0 {
-		return 0
-	}
-	s := p.spans[len(p.spans)-1]
-	last := p.escaped[s.Start:s.End]
-	if i := strings.LastIndexByte(last, ':'); i >= 0 {
-		return s.Start + i
-	}
-	if i := strings.LastIndex(strings.ToUpper(last), "%3A"); i >= 0 && geminiVerbs[last[i+3:]] {
-		return s.Start + i
-	}
-	return 0
-}
-
-// verb returns the word behind the colon: the custom method of a Google
-// resource, either of a model or of Code Assist (/v1internal:generateContent).
-func (p *urlPath) verb() string {
-	if p.colon == 0 || p.first == 0 && !strings.HasPrefix(p.last(0), "v1internal") {
 		return ""
 	}
-	end := p.spans[len(p.spans)-1].End
-	word := p.escaped[p.colon:end]
-	if word[0] == '%' {
-		return word[3:]
-	}
-	return word[1:]
-}
-
-// modelName returns where the name of a model stands behind "models/": all that
-// follows, since a name may hold slashes and clients do not always escape them.
-func (p *urlPath) modelName() (Span, bool) {
-	if p.first == 0 {
-		return Span{}, false
-	}
-	return Span{p.spans[p.first].Start, p.spans[len(p.spans)-1].End}, true
-}
-
-// deployment returns where Azure's name of a deployment stands.
-func (p *urlPath) deployment() (Span, bool) {
-	for i := 0; i+2 < len(p.texts); i++ {
-		if p.texts[i] == "openai" && p.texts[i+1] == "deployments" {
-			return p.spans[i+2], true
+	switch end, before := last(0), last(1); {
+	case end == "completions" && (before == "chat" || before == "fim" || before == "agents"):
+		return Chat, OpenAI // Mistral answers /fim and /agents in the form of chat
+	case end == "completions", end == "completion": // the latter is llama.cpp's own
+		return Completions, OpenAI
+	case end == "responses":
+		return Responses, OpenAI
+	case end == "messages" && last(2) != "threads" && last(2) != "completions":
+		return Messages, Anthropic // the others are OpenAI's lists of messages
+	case before == "audio" && (end == "transcriptions" || end == "translations"):
+		return Transcription, OpenAI
+	case before == "audio" && end == "speech":
+		return Speech, OpenAI
+	case before == "images" && (end == "generations" || end == "edits" || end == "variations"):
+		return Images, OpenAI
+	case before == "api":
+		if kind, ok := ollamaActions[end]; ok {
+			return kind, Ollama
 		}
 	}
-	return Span{}, false
-}
-
-// kind tells endpoints apart by their last segments.
-func (p *urlPath) kind() (Kind, Dialect) {
-	switch last, before := p.last(0), p.last(1); {
-	case last == "completions" && (before == "chat" || before == "fim" || before == "agents"):
-		return Chat, OpenAI // Mistral answers /fim and /agents in the form of chat
-	case last == "completions", last == "completion": // the latter is llama.cpp's own
-		return Completions, OpenAI
-	case last == "responses":
-		return Responses, OpenAI
-	case last == "messages" && p.last(2) != "threads" && p.last(2) != "completions":
-		return Messages, Anthropic // the others are OpenAI's lists of messages
-	case before == "audio" && (last == "transcriptions" || last == "translations"):
-		return Transcription, OpenAI
-	case before == "audio" && last == "speech":
-		return Speech, OpenAI
-	case before == "images" && (last == "generations" || last == "edits" || last == "variations"):
-		return Images, OpenAI
-	}
-	for i := range len(p.texts) - 1 {
-		switch here, next := p.texts[i], p.texts[i+1]; {
+	for i := range len(segments) - 1 {
+		switch here, next := segments[i], segments[i+1]; {
 		case here == "messages" && (next == "count_tokens" || next == "batches"):
 			return Other, Anthropic
 		case isPreview(here) && geminiResources[next]:
@@ -322,76 +219,5 @@ func (p *urlPath) kind() (Kind, Dialect) {
 			return Other, Ollama
 		}
 	}
-	if kind, ok := ollamaActions[p.last(0)]; ok && p.last(1) == "api" {
-		return kind, Ollama
-	}
 	return Other, OpenAI
-}
-
-// isVersion reports whether a segment is v1, v4, v1beta, v1alpha2 and the like.
-func isVersion(segment string) bool {
-	digits := strings.TrimLeft(strings.TrimPrefix(segment, "v"), "0123456789")
-	if len(digits)+1 >= len(segment) || segment[0] != 'v' {
-		return false
-	}
-	for _, stage := range []string{"alpha", "beta"} {
-		if rest, ok := strings.CutPrefix(digits, stage); ok {
-			digits = strings.TrimLeft(rest, "0123456789")
-			break
-		}
-	}
-	return digits == ""
-}
-
-// isPreview reports whether a segment is a version named alpha or beta.
-func isPreview(segment string) bool {
-	return isVersion(segment) && strings.ContainsAny(segment, "ab")
-}
-
-// queryAsksSSE reports whether a query asks Google's servers for an event stream.
-func queryAsksSSE(query string) bool {
-	for pair := range strings.SplitSeq(query, "&") {
-		key, value, _ := strings.Cut(pair, "=")
-		if key = queryText(key); (key == "alt" || key == "$alt") && queryText(value) == "sse" {
-			return true
-		}
-	}
-	return false
-}
-
-func queryText(s string) string {
-	if !strings.ContainsAny(s, "%+") {
-		return s
-	}
-	if text, err := url.QueryUnescape(s); err == nil {
-		return text
-	}
-	return s
-}
-
-// pathText decodes a part of a path. What is wrongly escaped stays as it is.
-func pathText(s string) string {
-	if strings.IndexByte(s, '%') < 0 {
-		return s
-	}
-	if text, err := url.PathUnescape(s); err == nil {
-		return text
-	}
-	return s
-}
-
-// escapeSegment encodes all but RFC 3986's unreserved characters: url.PathEscape
-// leaves the colon, which would end a name in Google's paths.
-func escapeSegment(s string) string {
-	const hex = "0123456789ABCDEF"
-	out := make([]byte, 0, len(s)+8)
-	for _, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~", c) >= 0:
-			out = append(out, c)
-		default:
-			out = append(out, '%', hex[c>>4], hex[c&15])
-		}
-	}
-	return string(out)
 }
