@@ -1,6 +1,9 @@
 package stats
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Usage is the tokens an answer reported, in the normal form of all vendors:
 // Input is everything read, cached and cache-written tokens included; Output
@@ -80,13 +83,30 @@ type Skip struct {
 	Left time.Duration
 }
 
+// MarshalText gives the same word as String, so that JSON shows words.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads the word that MarshalText wrote.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	for _, known := range []Verdict{Abandoned, OK, Empty, Failed} {
+		if known.String() == string(text) {
+			*v = known
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown verdict %q", text)
+}
+
 // Ending is how a client's request ended.
 type Ending uint8
 
-// The endings.
+// The endings. The zero Ending is Refused, so that a request which broke down
+// before anything was decided is nobody's success and nobody's failure.
 const (
+	// Refused: we answered ourselves, and no chain had a say in it.
+	Refused Ending = iota
 	// Success: a healthy answer went out whole.
-	Success Ending = iota
+	Success
 	// PassedThrough: an upstream's error went to the client, by rule.
 	PassedThrough
 	// EmptyPassed: nobody was left, and an empty but well-formed answer went out.
@@ -97,8 +117,6 @@ const (
 	Broken
 	// Cancelled: the client left.
 	Cancelled
-	// Refused: we answered ourselves and nobody was, or would have been, called.
-	Refused
 )
 
 // String gives the ending in one word, as the journal and the metrics name it.
@@ -120,8 +138,23 @@ func (e Ending) String() string {
 	return "refused"
 }
 
-// Record is one finished client request. It is a value: once given to the ledger
-// neither side writes to its slices any more.
+// MarshalText gives the same word as String, so that JSON shows words.
+func (e Ending) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText reads the word that MarshalText wrote.
+func (e *Ending) UnmarshalText(text []byte) error {
+	for known := Refused; known <= Cancelled; known++ {
+		if known.String() == string(text) {
+			*e = known
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown ending %q", text)
+}
+
+// Record is one finished client request. Once it was given to the ledger nobody
+// writes to its slices any more. Its strings are kept for a while, so they must
+// not be cut out of something big, such as a request's body.
 type Record struct {
 	ID string
 	// Model is the virtual model's name, or "*" for the pool; "" for requests
@@ -144,8 +177,11 @@ type Record struct {
 	Status int
 	Tries  []Try
 	Skips  []Skip
+	// Omitted counts tries that the journal left out of the middle of Tries, to
+	// bound what one request may occupy. Only the ledger sets it.
+	Omitted int
 	// Winner is the index in Tries of the attempt whose answer went out; -1 if
-	// none did.
+	// none did, or if it is among the omitted.
 	Winner int
 	Ending Ending
 	// Usage is the winner's; NoUsage without one.

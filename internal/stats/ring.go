@@ -1,0 +1,70 @@
+package stats
+
+// A ring is the last so many buckets of one width. A bucket knows which stretch
+// of time it holds, so nothing ever has to expire: reading compares, writing
+// reuses.
+type ring struct {
+	width int64 // seconds
+	// slots are made when first written: a candidate that is never used costs
+	// little.
+	slots []*bucket
+}
+
+func newRing(width int64, n int) ring { return ring{width, make([]*bucket, n)} }
+
+// slot gives the bucket to write a second into; nil where the ring has gone on
+// to a later stretch.
+func (r *ring) slot(second int64) *bucket {
+	index := floorDiv(second, r.width)
+	slot := &r.slots[floorMod(index, int64(len(r.slots)))]
+	switch {
+	case *slot == nil:
+		*slot = &bucket{index: index}
+	case (*slot).index < index:
+		(*slot).reset(index)
+	case (*slot).index > index:
+		return nil
+	}
+	return *slot
+}
+
+// each calls f with the n latest buckets as of now, the running one included,
+// oldest first; with nil for those in which nothing happened.
+func (r *ring) each(now int64, n int, f func(index int64, b *bucket)) {
+	current := floorDiv(now, r.width)
+	for index := current - int64(min(n, len(r.slots))) + 1; index <= current; index++ {
+		b := r.slots[floorMod(index, int64(len(r.slots)))]
+		if b != nil && b.index != index {
+			b = nil
+		}
+		f(index, b)
+	}
+}
+
+// forget drops the buckets that begin after a second: they were written while
+// the clock was wrong, and would come back when it gets there.
+func (r *ring) forget(after int64) {
+	current := floorDiv(after, r.width)
+	for i, b := range r.slots {
+		if b != nil && b.index > current {
+			r.slots[i] = nil
+		}
+	}
+}
+
+// floorDiv divides downwards, so that times before 1970 have buckets too.
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+func floorMod(a, b int64) int64 {
+	m := a % b
+	if m < 0 {
+		m += b
+	}
+	return m
+}

@@ -1,0 +1,262 @@
+package stats
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// stateVersion goes up when a file of an older version would be misread. Fields
+// that are only added do not need that: unknown ones are passed over, missing
+// ones are 0.
+const stateVersion = 1
+
+// ErrDamaged is why a State was not imported: it says something that no ledger
+// can have said, or is of a version this one does not know.
+var ErrDamaged = errors.New("damaged statistics")
+
+// State is what a ledger keeps over a restart: totals, windows, history and last
+// errors. Not in it are the journal, the last minute's rates and what is in
+// flight. It is meant to be encoded as JSON and to be looked into by nobody.
+type State struct {
+	Version    int                    `json:"version"`
+	Totals     Totals                 `json:"totals"`
+	Candidates map[string]savedSeries `json:"candidates,omitempty"`
+	Models     map[string]savedSeries `json:"models,omitempty"`
+}
+
+type savedSeries struct {
+	All         savedBucket   `json:"all,omitzero"`
+	Short       []savedBucket `json:"10s,omitempty"`
+	Middle      []savedBucket `json:"1m,omitempty"`
+	Long        []savedBucket `json:"10m,omitempty"`
+	Frozen      [][2]int64    `json:"frozen,omitempty"` // ten-minute cells since 1970, both ends included
+	Freezes     int64         `json:"freezes,omitempty"`
+	Hedges      int64         `json:"hedges,omitempty"`
+	Streak      int64         `json:"streak,omitempty"`
+	LastError   string        `json:"last_error,omitempty"`
+	LastErrorAt time.Time     `json:"last_error_at,omitzero"`
+}
+
+// savedBucket has short names, as a file holds thousands of them.
+type savedBucket struct {
+	Index    int64          `json:"i,omitempty"`
+	Classes  [4]int64       `json:"n,omitzero"` // abandoned, succeeded, failed, empty
+	Answered int64          `json:"answered,omitempty"`
+	Sums     [figures]int64 `json:"tokens,omitzero"` // input, output, cached, cache_write, reasoning, total
+	Reported [figures]int64 `json:"reported,omitzero"`
+	Cache    [2]int64       `json:"cache,omitzero"` // input, cached
+	Latency  int64          `json:"us,omitempty"`
+	First    int64          `json:"first_us,omitempty"`
+	Firsts   int64          `json:"firsts,omitempty"`
+	// The histograms are pairs: cell, how many.
+	LatencyCells [][2]uint32 `json:"us_cells,omitempty"`
+	FirstCells   [][2]uint32 `json:"first_cells,omitempty"`
+}
+
+// Export gives what is to be kept, as of now. It shares nothing with the ledger
+// and locks one candidate's or model's books at a time.
+func (l *Ledger) Export(now time.Time) State {
+	l.mu.Lock()
+	state := State{Version: stateVersion, Totals: l.totals}
+	state.Totals.InFlight = 0
+	l.mu.Unlock()
+	state.Candidates = l.candidates.export(&l.mu, now)
+	state.Models = l.models.export(&l.mu, now)
+	return state
+}
+
+func (s *shelf) export(mu *sync.Mutex, now time.Time) map[string]savedSeries {
+	mu.Lock()
+	books := make(map[string]*series, len(s.books))
+	for name, b := range s.books {
+		books[name] = b
+	}
+	mu.Unlock()
+	saved := make(map[string]savedSeries, len(books))
+	for name, b := range books {
+		saved[name] = b.export(now)
+	}
+	return saved
+}
+
+func (s *series) export(now time.Time) savedSeries {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := savedSeries{
+		All:     saveBucket(&s.all),
+		Freezes: s.freezes, Hedges: s.hedges, Streak: s.streak,
+		LastError: s.lastError, LastErrorAt: s.lastErrorAt,
+	}
+	for i, list := range []*[]savedBucket{&out.Short, &out.Middle, &out.Long} {
+		s.rings()[i].each(now.Unix(), HistoryCells, func(_ int64, b *bucket) {
+			if b != nil {
+				*list = append(*list, saveBucket(b))
+			}
+		})
+	}
+	oldest := cellAt(now) - HistoryCells
+	for _, r := range s.frozen {
+		if r.to > oldest {
+			out.Frozen = append(out.Frozen, [2]int64{r.from, r.to})
+		}
+	}
+	return out
+}
+
+// Import adds what a state holds to what is booked already; it is meant for a
+// ledger that is still empty. What lies after now, or too far back for a window,
+// is left out. A damaged state is refused whole, with ErrDamaged, and changes
+// nothing.
+func (l *Ledger) Import(state State, now time.Time) error {
+	if state.Version != stateVersion {
+		return fmt.Errorf("%w: version %d, not %d", ErrDamaged, state.Version, stateVersion)
+	}
+	if t := &state.Totals; min(t.Requests, t.Successes, t.PassedThrough, t.Empty, t.Exhausted, t.Broken, t.ClientCancelled, t.Ignored, t.Refused) < 0 {
+		return fmt.Errorf("%w: a negative total", ErrDamaged)
+	}
+	for sort, all := range map[string]map[string]savedSeries{"candidate": state.Candidates, "model": state.Models} {
+		for name, s := range all {
+			if err := s.check(); err != nil {
+				return fmt.Errorf("%w: %s %q: %w", ErrDamaged, sort, name, err)
+			}
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.totals.add(&state.Totals)
+	for name, s := range state.Candidates {
+		l.candidates.open(name).restore(&s, now)
+	}
+	for name, s := range state.Models {
+		l.models.open(name).restore(&s, now)
+	}
+	return nil
+}
+
+func (t *Totals) add(o *Totals) {
+	t.Requests = plus(t.Requests, o.Requests)
+	t.Successes = plus(t.Successes, o.Successes)
+	t.PassedThrough = plus(t.PassedThrough, o.PassedThrough)
+	t.Empty = plus(t.Empty, o.Empty)
+	t.Exhausted = plus(t.Exhausted, o.Exhausted)
+	t.Broken = plus(t.Broken, o.Broken)
+	t.ClientCancelled = plus(t.ClientCancelled, o.ClientCancelled)
+	t.Ignored = plus(t.Ignored, o.Ignored)
+	t.Refused = plus(t.Refused, o.Refused)
+}
+
+func (s *series) restore(saved *savedSeries, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := saved.All.bucket()
+	s.all.add(&all)
+	for i, list := range [][]savedBucket{saved.Short, saved.Middle, saved.Long} {
+		r := s.rings()[i]
+		current := floorDiv(now.Unix(), r.width)
+		for _, b := range list {
+			if b.Index > current || b.Index <= current-int64(len(r.slots)) {
+				continue
+			}
+			if slot := r.slot(b.Index * r.width); slot != nil {
+				restored := b.bucket()
+				slot.add(&restored)
+			}
+		}
+	}
+	for _, r := range saved.Frozen {
+		s.frozen.add(cellRange{r[0], r[1]})
+	}
+	s.freezes = plus(s.freezes, saved.Freezes)
+	s.hedges = plus(s.hedges, saved.Hedges)
+	s.streak = plus(s.streak, saved.Streak)
+	if at := saved.LastErrorAt; s.lastError == "" && !at.After(now) {
+		s.lastError, s.lastErrorAt = clip(saved.LastError), at
+	}
+}
+
+func (s *savedSeries) check() error {
+	if min(s.Freezes, s.Hedges, s.Streak) < 0 {
+		return errors.New("a negative counter")
+	}
+	if err := s.All.check(); err != nil {
+		return err
+	}
+	for _, list := range [][]savedBucket{s.Short, s.Middle, s.Long} {
+		for i := range list {
+			if err := list[i].check(); err != nil {
+				return err
+			}
+		}
+	}
+	// Far beyond any freeze, and far from where adding one would overflow.
+	const farthest = 1 << 40
+	for _, r := range s.Frozen {
+		if r[0] > r[1] || r[0] < -farthest || r[1] > farthest {
+			return errors.New("a freeze that ends before it begins, or never")
+		}
+	}
+	return nil
+}
+
+func (b *savedBucket) check() error {
+	least := min(b.Answered, b.Latency, b.First, b.Firsts, b.Cache[0], b.Cache[1])
+	for _, n := range b.Classes {
+		least = min(least, n)
+	}
+	for i := range figures {
+		least = min(least, b.Sums[i], b.Reported[i])
+	}
+	if least < 0 {
+		return errors.New("a negative count")
+	}
+	for _, list := range [][][2]uint32{b.LatencyCells, b.FirstCells} {
+		next := uint32(0)
+		for _, c := range list {
+			if c[0] < next || c[0] >= cells {
+				return errors.New("a histogram whose cells are not in order")
+			}
+			next = c[0] + 1
+		}
+	}
+	return nil
+}
+
+func saveBucket(b *bucket) savedBucket {
+	return savedBucket{
+		Index: b.index, Classes: b.classes, Answered: b.answered,
+		Sums: b.sums, Reported: b.reported, Cache: [2]int64{b.cacheInput, b.cacheHits},
+		Latency: b.latency, First: b.first, Firsts: b.counts.firsts,
+		LatencyCells: saveHistogram(b.latencies), FirstCells: saveHistogram(b.firsts),
+	}
+}
+
+// bucket gives what was saved, which check has found good.
+func (b *savedBucket) bucket() bucket {
+	return bucket{
+		index: b.Index,
+		counts: counts{
+			classes: b.Classes, answered: b.Answered, sums: b.Sums, reported: b.Reported,
+			cacheInput: b.Cache[0], cacheHits: min(b.Cache[1], b.Cache[0]),
+			latency: b.Latency, first: b.First, firsts: b.Firsts,
+		},
+		latencies: restoreHistogram(b.LatencyCells), firsts: restoreHistogram(b.FirstCells),
+	}
+}
+
+func saveHistogram(h histogram) [][2]uint32 {
+	list := make([][2]uint32, len(h))
+	for i, c := range h {
+		list[i] = [2]uint32{uint32(c.cell), c.n}
+	}
+	return list
+}
+
+func restoreHistogram(list [][2]uint32) histogram {
+	h := make(histogram, len(list))
+	for i, c := range list {
+		h[i] = count{uint16(c[0]), c[1]}
+	}
+	return h
+}
