@@ -1,0 +1,41 @@
+# understudy: what a developer runs. `make demo` shows the main job, `make test`
+# installs what the tests need and runs all of them.
+
+GO       ?= go
+BIN      ?= bin/understudy
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS   = -s -w -X main.release=$(VERSION)
+TOOL      = $(GO) tool -modfile=tools/go.mod
+FUZZTIME ?= 20s
+
+.PHONY: build demo test lint unit fuzz cross e2e clean
+
+build: ## one static binary
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
+
+demo: ## fake upstreams that fail, and a client that never notices
+	@$(GO) run ./cmd/understudy demo
+
+test: lint unit fuzz cross e2e ## everything; .ci/run calls this
+
+lint: ## formatting, vet, staticcheck
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w on these'; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags e2e ./e2e
+	$(TOOL) staticcheck ./...
+
+unit: ## all Go tests, with the race detector
+	$(GO) test -race -timeout 10m ./...
+
+fuzz: ## each native fuzz target for FUZZTIME
+	@sh tools/fuzz.sh $(FUZZTIME)
+
+cross: ## it builds for the other systems
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/understudy
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/understudy
+
+e2e: ## the vendors' own SDKs against the real binary
+	@sh tools/e2e.sh
+
+clean:
+	rm -rf bin dist
