@@ -206,8 +206,8 @@ type Store struct {
 
 // RequestLog is the log of requests kept on disk.
 type RequestLog struct {
-	Keep   bool
-	Days   int
+	Keep   int  // requests, the newest; 0 = no limit
+	Days   int  // older ones are deleted; 0 = never
 	Bodies bool // keeps bodies too, not only the record
 }
 

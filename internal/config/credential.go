@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"unicode"
 )
@@ -106,22 +105,13 @@ func (c Credential) usable(text string) (Secret, error) {
 		return Secret{}, fmt.Errorf("%s is not set or empty: %w", c.Source(), ErrMissing)
 	}
 	if hasControl(text) {
-		return Secret{}, fmt.Errorf("%s holds a line break or another control character: %w", c.Source(), ErrMissing)
+		return Secret{}, fmt.Errorf("%s holds a line break or another control character", c.Source())
 	}
 	return NewSecret(text), nil
 }
 
 func (c Credential) path() string {
-	path := c.name
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
-	}
-	if !filepath.IsAbs(path) && c.dir != "" {
-		path = filepath.Join(c.dir, path)
-	}
-	return path
+	return absolute(c.name, c.dir)
 }
 
 func readSecretFile(path string) (string, error) {
@@ -139,7 +129,7 @@ func readSecretFile(path string) (string, error) {
 		return "", fmt.Errorf("%w: %w", ErrMissing, err)
 	}
 	if len(text) > maxSecretFile {
-		return "", fmt.Errorf("%w: more than %d bytes", ErrMissing, maxSecretFile)
+		return "", fmt.Errorf("more than %d bytes, which is no key", maxSecretFile)
 	}
 	return strings.TrimRightFunc(string(text), unicode.IsSpace), nil
 }
@@ -181,9 +171,4 @@ func (h HeaderValue) Missing() string {
 		return "env " + h.Env
 	}
 	return ""
-}
-
-// hasControl reports a character that no name, URL or header may hold.
-func hasControl(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f || 0x80 <= r && r < 0xa0 })
 }

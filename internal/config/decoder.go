@@ -1,0 +1,350 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// decoder walks the tree and collects every problem.
+type decoder struct {
+	doc      *document
+	src      Source
+	dir      string // relative paths of the file count from here
+	path     []string
+	visits   int
+	problems []Problem
+	// entries are the upstreams by id, for the virtual models that name them.
+	entries map[string]*entry
+	// literal is set by the first secret that stands in the file itself.
+	literal bool
+}
+
+// maxProblems bounds the list; after so many the rest helps nobody.
+const maxProblems = 500
+
+// errorAt and warnAt add a problem at a byte of the file.
+func (d *decoder) errorAt(offset int, what, cure string) { d.add(Error, offset, what, cure) }
+func (d *decoder) warnAt(offset int, what, cure string)  { d.add(Warning, offset, what, cure) }
+
+// errorOn is errorAt for a value.
+func (d *decoder) errorOn(n *node, what, cure string) { d.add(Error, n.outer, what, cure) }
+
+func (d *decoder) add(s Severity, offset int, what, cure string) {
+	p := Problem{Severity: s, File: d.src.Path, Path: strings.TrimPrefix(strings.Join(d.path, ""), "."), What: what, Cure: cure}
+	if offset >= 0 {
+		p.Line, p.Column = d.doc.position(offset)
+	}
+	// An anchor's mistake would show once per alias.
+	same := func(q Problem) bool {
+		return q.Line == p.Line && q.Column == p.Column && q.What == p.What
+	}
+	if len(d.problems) < maxProblems && !slices.ContainsFunc(d.problems, same) {
+		d.problems = append(d.problems, p)
+	}
+}
+
+// sorted returns the problems in the file's order.
+func (d *decoder) sorted() []Problem {
+	sort.SliceStable(d.problems, func(i, j int) bool {
+		a, b := d.problems[i], d.problems[j]
+		return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
+	})
+	return d.problems
+}
+
+func (d *decoder) failed() bool {
+	return slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Severity == Error })
+}
+
+// enter goes one step down the path, ".key" or "[0]"; the function it returns
+// goes back.
+func (d *decoder) enter(step string) (leave func()) {
+	if key, ok := strings.CutPrefix(step, "."); ok && !strings.HasPrefix(quoteKey(key), `"`) {
+		step = ".?"
+	}
+	d.path = append(d.path, step)
+	return func() { d.path = d.path[:len(d.path)-1] }
+}
+
+// enterName is enter for a name that the user chose.
+func (d *decoder) enterName(name string) (leave func()) {
+	if hasControl(name) {
+		name = "?"
+	}
+	d.path = append(d.path, "."+name)
+	return func() { d.path = d.path[:len(d.path)-1] }
+}
+
+// visit counts the values looked at and says when it is too many.
+func (d *decoder) visit(n *node) bool {
+	d.visits++
+	if d.visits == maxVisits {
+		d.errorOn(n, "aliases multiply this file beyond all use", "use fewer of them")
+	}
+	return d.visits < maxVisits
+}
+
+// unknownKey reports a key nobody knows, and the one that was meant.
+func (d *decoder) unknownKey(p *pair, known []string) {
+	if by := retired[p.key]; by != "" {
+		d.warnAt(p.span.start, p.key+" is retired and has no effect", "use "+by)
+		return
+	}
+	near := nearest(p.key, known)
+	if near == "" {
+		cure := "see docs/configuration.md for the keys of this section"
+		if len(known) <= 12 {
+			cure = "write " + words(known)
+		}
+		d.errorAt(p.span.start, "unknown key "+quoteKey(p.key), cure)
+		return
+	}
+	what := "unknown key " + quoteKey(p.key)
+	if utf8.RuneCountInString(p.key) <= 24 && distance(p.key, near) <= 2 {
+		what = "unknown key " + strconv.Quote(p.key) // plainly a slip, whatever it looks like
+	}
+	d.errorAt(p.span.start, what, "did you mean "+near+"?")
+}
+
+// wrongType reports a value of another type than wanted, never the value.
+func (d *decoder) wrongType(n *node, want string) {
+	if n.kind == kindNull {
+		d.errorOn(n, "no value", "write "+want+", or remove the key")
+		return
+	}
+	d.errorOn(n, n.kind.String()+" where "+want+" is due", "write "+want)
+}
+
+// each calls f for every item of a list.
+func (d *decoder) each(n *node, f func(*node)) {
+	if n.kind != kindList {
+		d.wrongType(n, "a list")
+		return
+	}
+	for i, item := range n.items {
+		if !d.visit(item) {
+			return
+		}
+		leave := d.enter("[" + itoa(i) + "]")
+		if item.kind == kindNull && !item.aliased() {
+			d.errorOn(item, "an item of the list is empty", "write it, or remove it")
+		} else {
+			f(item)
+		}
+		leave()
+	}
+}
+
+// line is text for a name, an address or the like.
+func (d *decoder) line(n *node) (string, bool) {
+	if n.kind != kindText {
+		want := "text"
+		if n.kind == kindInt || n.kind == kindFloat || n.kind == kindBool || n.kind == kindDate {
+			want = "text in quotes"
+		}
+		d.wrongType(n, want)
+		return "", false
+	}
+	switch {
+	case n.text == "":
+		d.errorOn(n, "empty", "write a value, or remove the key")
+	case hasControl(n.text):
+		d.errorOn(n, "a control character in it", "remove the line break or control character")
+	default:
+		return n.text, true
+	}
+	return "", false
+}
+
+// secret is line for a value that is never shown.
+func (d *decoder) secret(n *node) (Secret, bool) {
+	s, ok := d.line(n)
+	if ok {
+		d.literal = true
+	}
+	return NewSecret(s), ok
+}
+
+func (d *decoder) flag(n *node) (bool, bool) {
+	if n.kind == kindBool {
+		return n.bool, true
+	}
+	d.wrongType(n, "true or false")
+	return false, false
+}
+
+// onOff takes on and off, and true and false, which older YAML reads them as.
+func (d *decoder) onOff(n *node) (bool, bool) {
+	switch {
+	case n.kind == kindBool:
+		return n.bool, true
+	case n.kind == kindText && (n.text == "on" || n.text == "off"):
+		return n.text == "on", true
+	}
+	d.wrongChoice(n, []string{"on", "off"})
+	return false, false
+}
+
+func (d *decoder) choice(n *node, options []string) (string, bool) {
+	switch {
+	case n.kind == kindText && slices.Contains(options, n.text):
+		return n.text, true
+	case n.kind == kindBool && slices.Contains(options, "on") && n.bool:
+		return "on", true
+	case n.kind == kindBool && slices.Contains(options, "off") && !n.bool:
+		return "off", true
+	}
+	d.wrongChoice(n, options)
+	return "", false
+}
+
+func (d *decoder) wrongChoice(n *node, options []string) {
+	if n.kind != kindText {
+		d.wrongType(n, words(options))
+		return
+	}
+	cure := "write " + words(options)
+	if near := nearest(n.text, options); near != "" {
+		cure = "did you mean " + near + "? (" + words(options) + ")"
+	}
+	d.errorOn(n, quoteValue(n.text)+" is not known here", cure)
+}
+
+// quoteValue shows a word that stands where one of a list is due.
+func quoteValue(s string) string {
+	if q := quoteKey(s); strings.HasPrefix(q, `"`) {
+		return q
+	}
+	return "this text"
+}
+
+// wantNumber reports anything but a finite number.
+func (d *decoder) wantNumber(n *node, want string) bool {
+	if n.kind == kindText && n.plain == false {
+		if v := plainScalar(n.text); v.kind == kindInt || v.kind == kindFloat {
+			d.errorOn(n, "text where "+want+" is due", "write the number without quotes")
+			return false
+		}
+	}
+	if n.kind != kindInt && n.kind != kindFloat {
+		d.wrongType(n, want)
+		return false
+	}
+	if math.IsNaN(n.num) || math.IsInf(n.num, 0) {
+		d.errorOn(n, "no finite number", "write "+want)
+		return false
+	}
+	return true
+}
+
+func (d *decoder) length(n *node, unit time.Duration, low lowest) (time.Duration, bool) {
+	want := "a number of seconds"
+	if unit == time.Minute {
+		want = "a number of minutes"
+	}
+	if n.kind == kindText {
+		if _, err := time.ParseDuration(n.text); err == nil {
+			d.errorOn(n, "a length with its unit where "+want+" is due", "write the number alone")
+			return 0, false
+		}
+	}
+	if !d.wantNumber(n, want) {
+		return 0, false
+	}
+	v := time.Duration(0)
+	if math.Abs(n.num) <= maxSeconds {
+		v = time.Duration(n.num * float64(unit))
+	}
+	rng := "more than 0"
+	if low == zeroUp {
+		rng = "0 or more"
+	}
+	switch {
+	case n.num < 0, low == positive && n.num == 0:
+		d.errorOn(n, number(n.num)+" is out of range", "write "+rng)
+	case n.num*unit.Seconds() > maxSeconds:
+		d.errorOn(n, "longer than 30 years", "write at most 1,000,000,000 seconds")
+	case n.num > 0 && v < time.Millisecond:
+		d.errorOn(n, "shorter than a millisecond", "write "+rng+", at least 0.001")
+	default:
+		return v, true
+	}
+	return 0, false
+}
+
+func (d *decoder) whole(n *node, low, high int64) (int64, bool) {
+	if !d.wantNumber(n, "a whole number") {
+		return 0, false
+	}
+	if n.kind != kindInt {
+		d.errorOn(n, "no whole number", "write one without a point, "+wholeRange(low, high))
+		return 0, false
+	}
+	if n.int < low || n.int > high {
+		d.errorOn(n, strconv.FormatInt(n.int, 10)+" is out of range", "write "+wholeRange(low, high))
+		return 0, false
+	}
+	return n.int, true
+}
+
+// ratio is a finite number above 0, at most high.
+func (d *decoder) ratio(n *node, high float64) (float64, bool) {
+	if !d.wantNumber(n, "a number") {
+		return 0, false
+	}
+	if n.num <= 0 || n.num > high {
+		d.errorOn(n, number(n.num)+" is out of range", "write more than 0, at most "+number(high))
+		return 0, false
+	}
+	return n.num, true
+}
+
+var sizeUnits = []struct {
+	name string
+	size int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+
+// maxSize bounds sizes: 1 TiB.
+const maxSize = 1 << 40
+
+func sizeText(n int64) string {
+	for _, u := range sizeUnits {
+		if n >= u.size && n%u.size == 0 {
+			return fmt.Sprintf("%d %s", n/u.size, u.name)
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// size is a number of bytes, or text such as "64 MiB".
+func (d *decoder) size(n *node, low int64) (int64, bool) {
+	v := n.int
+	if n.kind == kindText {
+		ok := false
+		for _, u := range sizeUnits {
+			if digits, found := strings.CutSuffix(n.text, u.name); found {
+				i, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+				if v, ok = i*u.size, err == nil && i >= 0 && i <= maxSize/u.size; ok {
+					break
+				}
+			}
+		}
+		if !ok {
+			d.errorOn(n, "no size", "write a number of bytes, or one with KiB, MiB or GiB")
+			return 0, false
+		}
+	} else if _, ok := d.whole(n, 0, maxSize); !ok {
+		return 0, false
+	}
+	if v < low || v > maxSize {
+		d.errorOn(n, sizeText(v)+" is out of range", "write at least "+sizeText(low))
+		return 0, false
+	}
+	return v, true
+}

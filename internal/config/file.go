@@ -1,0 +1,183 @@
+package config
+
+import (
+	"path/filepath"
+	"runtime"
+	"strconv"
+)
+
+// file is the top of a configuration before its parts are put together.
+type file struct {
+	server, pool, upstream, models, rules, clients, store, requestLog *node
+}
+
+func part(name, typ, doc string, at func(*file) **node) key[file] {
+	return custom(Key{Name: name, Type: typ, Doc: doc}, func(_ *decoder, n *node, f *file) { *at(f) = n })
+}
+
+var fileTable = &table[file]{
+	path: "",
+	doc:  "The whole file. Neither a pool nor virtual models is an error.",
+	keys: []key[file]{
+		part("server", "mapping", "Listen addresses, time limits and other settings of the process.", func(f *file) **node { return &f.server }),
+		part("pool", "mapping", "Settings of the pool, which serves every model that is no virtual model. There is a pool where this key stands, or where there are no virtual models.", func(f *file) **node { return &f.pool }),
+		part("upstream", "list of mappings", "The pool's members; virtual models may name them too.", func(f *file) **node { return &f.upstream }),
+		part("virtual_models", "mapping", "The model names that clients send, each with its chain of candidates.", func(f *file) **node { return &f.models }),
+		part("rules", "list of mappings", "What follows a failure, for all chains. Without this key the built-in rules apply; an empty list means next for everything.", func(f *file) **node { return &f.rules }),
+		part("clients", "list of mappings", "Who may call, and for which models. Without it anyone on this machine may.", func(f *file) **node { return &f.clients }),
+		part("store", "mapping", "A store that several processes share for freezes.", func(f *file) **node { return &f.store }),
+		part("request_log", "mapping", "A log of requests on disk.", func(f *file) **node { return &f.requestLog }),
+	},
+}
+
+// Parse checks a file and fills in every default. All problems come back at
+// once, in the file's order; the Config is nil if any of them is an error. It
+// looks at the environment and at key files only to warn of what is missing.
+func Parse(src Source) (*Config, []Problem) {
+	d := &decoder{doc: parseDocument(src.Format, src.Bytes), src: src, dir: filepath.Dir(src.Path), entries: map[string]*entry{}}
+	for _, f := range d.doc.problems {
+		d.errorAt(f.offset, f.what, f.cure)
+	}
+	if d.doc.root == nil {
+		return nil, d.sorted()
+	}
+	cfg := d.config(d.doc.root)
+	d.warnReadable()
+	problems := d.sorted()
+	if d.failed() {
+		return nil, problems
+	}
+	return cfg, problems
+}
+
+func (d *decoder) config(root *node) *Config {
+	cfg := &Config{Source: d.src}
+	var f file
+	given := fileTable.decode(d, root, &f)
+	within := func(name string, n *node, read func()) {
+		if n != nil {
+			defer d.enter("." + name)()
+		}
+		read()
+	}
+	within("server", f.server, func() { d.server(f.server, &cfg.Server) })
+	within("upstream", f.upstream, func() { cfg.Upstreams = d.upstreams(f.upstream, &cfg.Server) })
+	within("virtual_models", f.models, func() { cfg.Models = d.models(f.models, cfg) })
+	within("pool", f.pool, func() {
+		// A broken list of virtual models is no reason to see a pool.
+		if given["pool"] != nil || f.models == nil || f.models.kind == kindNull || f.models.kind == kindMap && len(f.models.pairs) == 0 {
+			cfg.Pool = d.pool(f.pool, cfg)
+		}
+	})
+	within("rules", f.rules, func() {
+		if cfg.BuiltInRules = f.rules == nil; cfg.BuiltInRules {
+			cfg.Rules = BuiltInRules()
+		} else {
+			cfg.Rules = d.rules(f.rules, func(i int) string { return "rule " + itoa(i) })
+		}
+	})
+	within("clients", f.clients, func() { cfg.Clients = d.clients(f.clients) })
+	within("store", f.store, func() { cfg.Store = d.store(f.store) })
+	within("request_log", f.requestLog, func() { cfg.RequestLog = d.requestLog(f.requestLog) })
+	d.crossCheck(cfg, f)
+	return cfg
+}
+
+// crossCheck looks at what only the whole file can tell.
+func (d *decoder) crossCheck(cfg *Config, f file) {
+	names := map[string]bool{}
+	for _, m := range cfg.Models {
+		names[m.Name] = true
+	}
+	if n := f.server.find("default_model"); n != nil && cfg.Server.DefaultModel != "" && !names[cfg.Server.DefaultModel] && !d.failed() {
+		leave := d.enter(".server.default_model")
+		d.errorOn(n, strconv.Quote(cfg.Server.DefaultModel)+" is no virtual model", "name one of virtual_models")
+		leave()
+	}
+	if cfg.Pool == nil {
+		used := map[string]bool{}
+		for _, m := range cfg.Models {
+			for _, tier := range m.Tiers {
+				for _, c := range tier {
+					used[c.ID] = true
+				}
+			}
+		}
+		for i, u := range cfg.Upstreams {
+			if u.ID != "" && !used[u.ID] && i < len(f.upstream.items) {
+				leave := d.enter(".upstream[" + itoa(i) + "]")
+				d.warnAt(f.upstream.items[i].outer, "upstream "+strconv.Quote(u.ID)+" is never used", "add a pool, or name it in a virtual model with {upstream: "+u.ID+", model: ...}")
+				leave()
+			}
+		}
+	}
+	if f.clients != nil {
+		for i, c := range cfg.Clients {
+			for _, m := range c.Models {
+				if m != "*" && !names[m] && i < len(f.clients.items) && !d.failed() {
+					leave := d.enter(".clients[" + itoa(i) + "].models")
+					d.warnAt(f.clients.items[i].outer, "client "+strconv.Quote(c.Name)+" may call "+strconv.Quote(m)+", which is no virtual model", "name virtual models, or \"*\" for the pool")
+					leave()
+				}
+			}
+		}
+	}
+}
+
+// warnReadable warns of a file with secrets that others may read. Windows has
+// no such bits.
+func (d *decoder) warnReadable() {
+	if d.literal && d.src.Mode.Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		d.warnAt(-1, "the file holds keys and others may read it", "chmod 600 "+d.src.Path)
+	}
+}
+
+func storeKey(k Key, read func(*decoder, *node, *Store)) key[Store] { return custom(k, read) }
+
+var storeTable = &table[Store]{
+	path: "store",
+	doc:  "A store that several processes share for freezes. Sessions need none: where they go is computed.",
+	keys: []key[Store]{
+		storeKey(Key{Name: "url", Type: "redis URL", Doc: "Where the store is: redis:// or rediss://, with user and password if it wants them.", Secret: true}, func(d *decoder, n *node, s *Store) {
+			d.oneCredential(n, &s.URL, func() (Credential, bool) {
+				text, ok := d.secret(n)
+				return LiteralCredential(text.Reveal()), ok && d.storeURL(n)
+			})
+		}),
+		storeKey(Key{Name: "url_env", Type: "name of a variable", Doc: "The environment variable that holds url."}, func(d *decoder, n *node, s *Store) {
+			d.oneCredential(n, &s.URL, func() (Credential, bool) { return d.variable(n) })
+		}),
+		text("prefix", "understudy:", "What every key in the store begins with.", func(s *Store) *string { return &s.Prefix }),
+	},
+}
+
+func (d *decoder) store(n *node) *Store {
+	if n == nil {
+		return nil
+	}
+	s := &Store{}
+	given := storeTable.decode(d, n, s)
+	if given["url"] == nil && given["url_env"] == nil && n.kind == kindMap {
+		d.errorAt(outerStart(n), "url is missing", "add url or url_env")
+	}
+	return s
+}
+
+var requestLogTable = &table[RequestLog]{
+	path: "request_log",
+	doc:  "A log of requests on disk, in state_dir. The newest few are always kept in memory.",
+	keys: []key[RequestLog]{
+		whole("keep", 100_000, 0, maxCount, "How many requests are kept, the newest; 0 = no limit.", func(l *RequestLog) *int { return &l.Keep }),
+		whole("days", 30, 0, maxCount, "After how many days a request is deleted; 0 = never.", func(l *RequestLog) *int { return &l.Days }),
+		flag("bodies", false, "Keeps the bodies too. They hold what your users wrote.", func(l *RequestLog) *bool { return &l.Bodies }),
+	},
+}
+
+func (d *decoder) requestLog(n *node) *RequestLog {
+	if n == nil {
+		return nil
+	}
+	l := &RequestLog{}
+	requestLogTable.decode(d, n, l)
+	return l
+}
