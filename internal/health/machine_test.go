@@ -115,7 +115,7 @@ func TestBoardAgainstModel(t *testing.T) {
 			}
 			m.leases = append(m.leases, &modelLease{real: l, key: k, seq: seq, trial: trial})
 		}
-		pick := func(t *rapid.T) (i int, any bool) {
+		pick := func(t *rapid.T) (i int, some bool) {
 			if len(m.leases) == 0 {
 				return 0, false
 			}
@@ -143,15 +143,15 @@ func TestBoardAgainstModel(t *testing.T) {
 				begin(b.Seize(k, m.now), k)
 			},
 			"release": func(t *rapid.T) {
-				if i, any := pick(t); any {
+				if i, some := pick(t); some {
 					l := m.leases[i]
 					l.real.Released(m.now)
 					m.success(l)
 				}
 			},
 			"settle": func(t *rapid.T) {
-				i, any := pick(t)
-				if !any {
+				i, some := pick(t)
+				if !some {
 					return
 				}
 				l := m.leases[i]
