@@ -123,31 +123,31 @@ type bucket struct {
 	// index is the stretch's number since 1970, in units of the ring's width.
 	index int64
 	counts
-	latencies, firsts histogram
+	latencyCells, firstCells histogram
 }
 
 func (b *bucket) book(e *event) {
 	b.counts.book(e)
 	if e.latency >= 0 {
-		b.latencies.add(e.latencyCell, 1)
+		b.latencyCells.add(e.latencyCell, 1)
 	}
 	if e.first >= 0 {
-		b.firsts.add(e.firstCell, 1)
+		b.firstCells.add(e.firstCell, 1)
 	}
 }
 
 // reset empties the bucket for another stretch and keeps its memory.
 func (b *bucket) reset(index int64) {
-	*b = bucket{index: index, latencies: b.latencies[:0], firsts: b.firsts[:0]}
+	*b = bucket{index: index, latencyCells: b.latencyCells[:0], firstCells: b.firstCells[:0]}
 }
 
 func (b *bucket) add(o *bucket) {
 	b.counts.add(&o.counts)
-	for _, c := range o.latencies {
-		b.latencies.add(c.cell, c.n)
+	for _, c := range o.latencyCells {
+		b.latencyCells.add(c.cell, c.n)
 	}
-	for _, c := range o.firsts {
-		b.firsts.add(c.cell, c.n)
+	for _, c := range o.firstCells {
+		b.firstCells.add(c.cell, c.n)
 	}
 }
 

@@ -38,12 +38,15 @@ func (j *journal) add(s *Sequenced) {
 	j.ring[(j.last-1)%uint64(len(j.ring))] = s
 }
 
-// from gives the kept records from a number on, oldest first.
-func (j *journal) from(seq uint64) []*Sequenced {
-	oldest := j.last - uint64(len(j.ring)) + 1
-	list := make([]*Sequenced, 0, len(j.ring))
-	for n := max(seq, oldest); n <= j.last; n++ {
-		list = append(list, j.ring[(n-1)%uint64(len(j.ring))])
+// oldest is the first number that is kept, or would be kept next.
+func (j *journal) oldest() uint64 { return j.last - uint64(len(j.ring)) + 1 }
+
+// from gives the kept records from a number on, oldest first, at most limit.
+func (j *journal) from(seq uint64, limit int) []*Sequenced {
+	first := max(seq, j.oldest())
+	list := make([]*Sequenced, min(j.last-first+1, uint64(max(limit, 0))))
+	for i := range list {
+		list[i] = j.ring[(first+uint64(i)-1)%uint64(len(j.ring))]
 	}
 	return list
 }
@@ -64,10 +67,11 @@ func (l *Ledger) Since(seq uint64, limit int) (records []Sequenced, dropped uint
 	if seq > l.journal.last {
 		seq = 0
 	}
-	list := l.journal.from(seq + 1)
-	dropped = l.journal.last - seq - uint64(len(list))
+	list := l.journal.from(seq+1, limit)
+	if oldest := l.journal.oldest(); oldest > seq+1 {
+		dropped = oldest - seq - 1
+	}
 	l.mu.Unlock()
-	list = list[:max(0, min(len(list), limit))]
 	records = make([]Sequenced, len(list))
 	for i, s := range list {
 		records[i] = *s
@@ -103,7 +107,7 @@ func (l *Ledger) Find(id string) (Record, bool) {
 func (l *Ledger) kept() []*Sequenced {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.journal.from(1)
+	return l.journal.from(1, len(l.journal.ring))
 }
 
 // bound cuts a record down to what the journal may keep of it. It copies what it

@@ -13,10 +13,11 @@ type second struct {
 
 func (m *minute) book(e *event) {
 	s := &m[floorMod(e.at, int64(len(m)))]
-	if s.at > e.at {
+	// A slot never written to says 0, which is not later than a time before 1970.
+	if s.at > e.at && *s != (second{}) {
 		return
 	}
-	if s.at < e.at {
+	if s.at != e.at {
 		*s = second{at: e.at}
 	}
 	if e.class == succeeded {

@@ -274,8 +274,8 @@ type summary struct {
 
 func (s *summary) add(b *bucket) {
 	s.counts.add(&b.counts)
-	s.latencies.add(b.latencies)
-	s.contents.add(b.firsts)
+	s.latencies.add(b.latencyCells)
+	s.contents.add(b.firstCells)
 }
 
 func (s *summary) window(model bool) Window {
@@ -292,7 +292,7 @@ func (s *summary) window(model bool) Window {
 	}
 	w.Tokens = s.tokens()
 	w.Latency = times(s.latency, w.Successes, &s.latencies)
-	w.FirstContent = times(s.first, s.counts.firsts, &s.contents)
+	w.FirstContent = times(s.first, s.firsts, &s.contents)
 	w.CacheHit = ratio(s.cacheHits, s.cacheInput)
 	return w
 }

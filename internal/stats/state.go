@@ -1,8 +1,10 @@
 package stats
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 )
@@ -41,18 +43,17 @@ type savedSeries struct {
 
 // savedBucket has short names, as a file holds thousands of them.
 type savedBucket struct {
-	Index    int64          `json:"i,omitempty"`
-	Classes  [4]int64       `json:"n,omitzero"` // abandoned, succeeded, failed, empty
-	Answered int64          `json:"answered,omitempty"`
-	Sums     [figures]int64 `json:"tokens,omitzero"` // input, output, cached, cache_write, reasoning, total
-	Reported [figures]int64 `json:"reported,omitzero"`
-	Cache    [2]int64       `json:"cache,omitzero"` // input, cached
-	Latency  int64          `json:"us,omitempty"`
-	First    int64          `json:"first_us,omitempty"`
-	Firsts   int64          `json:"firsts,omitempty"`
-	// The histograms are pairs: cell, how many.
-	LatencyCells [][2]uint32 `json:"us_cells,omitempty"`
-	FirstCells   [][2]uint32 `json:"first_cells,omitempty"`
+	Index        int64          `json:"i,omitempty"`
+	Classes      [4]int64       `json:"n,omitzero"` // abandoned, succeeded, failed, empty
+	Answered     int64          `json:"answered,omitempty"`
+	Sums         [figures]int64 `json:"tokens,omitzero"` // input, output, cached, cache_write, reasoning, total
+	Reported     [figures]int64 `json:"reported,omitzero"`
+	Cache        [2]int64       `json:"cache,omitzero"` // input, cached
+	Latency      int64          `json:"us,omitempty"`
+	First        int64          `json:"first_us,omitempty"`
+	Firsts       int64          `json:"firsts,omitempty"`
+	LatencyCells packed         `json:"us_cells,omitempty"`
+	FirstCells   packed         `json:"first_cells,omitempty"`
 }
 
 // Export gives what is to be kept, as of now. It shares nothing with the ledger
@@ -211,14 +212,11 @@ func (b *savedBucket) check() error {
 	if least < 0 {
 		return errors.New("a negative count")
 	}
-	for _, list := range [][][2]uint32{b.LatencyCells, b.FirstCells} {
-		next := uint32(0)
-		for _, c := range list {
-			if c[0] < next || c[0] >= cells {
-				return errors.New("a histogram whose cells are not in order")
-			}
-			next = c[0] + 1
-		}
+	if _, ok := b.LatencyCells.histogram(); !ok {
+		return errors.New("a broken latency histogram")
+	}
+	if _, ok := b.FirstCells.histogram(); !ok {
+		return errors.New("a broken histogram of first contents")
 	}
 	return nil
 }
@@ -227,13 +225,15 @@ func saveBucket(b *bucket) savedBucket {
 	return savedBucket{
 		Index: b.index, Classes: b.classes, Answered: b.answered,
 		Sums: b.sums, Reported: b.reported, Cache: [2]int64{b.cacheInput, b.cacheHits},
-		Latency: b.latency, First: b.first, Firsts: b.counts.firsts,
-		LatencyCells: saveHistogram(b.latencies), FirstCells: saveHistogram(b.firsts),
+		Latency: b.latency, First: b.first, Firsts: b.firsts,
+		LatencyCells: pack(b.latencyCells), FirstCells: pack(b.firstCells),
 	}
 }
 
 // bucket gives what was saved, which check has found good.
 func (b *savedBucket) bucket() bucket {
+	latencies, _ := b.LatencyCells.histogram()
+	firsts, _ := b.FirstCells.histogram()
 	return bucket{
 		index: b.Index,
 		counts: counts{
@@ -241,22 +241,41 @@ func (b *savedBucket) bucket() bucket {
 			cacheInput: b.Cache[0], cacheHits: min(b.Cache[1], b.Cache[0]),
 			latency: b.Latency, first: b.First, firsts: b.Firsts,
 		},
-		latencies: restoreHistogram(b.LatencyCells), firsts: restoreHistogram(b.FirstCells),
+		latencyCells: latencies, firstCells: firsts,
 	}
 }
 
-func saveHistogram(h histogram) [][2]uint32 {
-	list := make([][2]uint32, len(h))
-	for i, c := range h {
-		list[i] = [2]uint32{uint32(c.cell), c.n}
+// packed is a histogram in the file, where it is most of what there is: for each
+// cell, in order, two varints: how far it is from the one before, and its count.
+// JSON shows it in base64.
+type packed []byte
+
+func pack(h histogram) packed {
+	var p packed
+	last := uint16(0)
+	for _, c := range h {
+		p = binary.AppendUvarint(p, uint64(c.cell-last))
+		p = binary.AppendUvarint(p, uint64(c.n))
+		last = c.cell
 	}
-	return list
+	return p
 }
 
-func restoreHistogram(list [][2]uint32) histogram {
-	h := make(histogram, len(list))
-	for i, c := range list {
-		h[i] = count{uint16(c[0]), c[1]}
+// histogram unpacks; ok is false for bytes that pack never wrote.
+func (p packed) histogram() (h histogram, ok bool) {
+	cell := uint64(0)
+	for rest := []byte(p); len(rest) > 0; {
+		step, n := binary.Uvarint(rest)
+		if n <= 0 || step >= cells || step == 0 && len(h) > 0 {
+			return nil, false
+		}
+		cell += step
+		number, m := binary.Uvarint(rest[n:])
+		if m <= 0 || number > math.MaxUint32 || cell >= cells {
+			return nil, false
+		}
+		h = append(h, count{uint16(cell), uint32(number)})
+		rest = rest[n+m:]
 	}
-	return h
+	return h, true
 }
