@@ -60,10 +60,3 @@ type Failed struct {
 	RetryAfter    time.Duration
 	HasRetryAfter bool
 }
-
-// Explain reads an error answer. status is the answer's status, header its header
-// (names in any case), body its decoded body or the data of an error event; both
-// may be empty. now is used where the header has no Date to measure times against.
-func Explain(status int, header map[string][]string, body []byte, now time.Time) Failed {
-	return Failed{Fault: FaultServer, Status: status}
-}

@@ -1,5 +1,10 @@
 package wire
 
+import (
+	"bytes"
+	"fmt"
+)
+
 // Want is what the client asked for, as far as reading the answer depends on it.
 type Want struct {
 	// Kind is the endpoint's kind; it chooses the dialect.
@@ -15,7 +20,8 @@ type Want struct {
 	// Judged is true for generation endpoints. The answers of others fail only by
 	// HTML where JSON was due and, where ErrorIsFailure, by a top-level error.
 	Judged bool
-	// ErrorIsFailure is false where an error field is data: GET, DELETE and HEAD.
+	// ErrorIsFailure is false where an error field is data: GET, DELETE and HEAD. It
+	// does not matter where Judged is true.
 	ErrorIsFailure bool
 	// ContentType is the answer's, advisory: it lies both ways.
 	ContentType string
@@ -36,101 +42,472 @@ const (
 	Empty
 )
 
+// String returns the verdict in lower case.
 func (v Verdict) String() string {
 	return [...]string{"pending", "healthy", "erred", "empty"}[v&3]
 }
 
-// An ErrorBody is an error that was found inside an answer.
-type ErrorBody struct {
-	// Raw is a copy of the body or event data that carries the error, at most 1 MiB.
-	Raw []byte
-	// Object is the error itself within Raw: a JSON object or string, or the event
-	// where its fields stand at the top level; nil where it is no more than a
-	// finish reason.
-	Object []byte
-	// Status is the HTTP status, 400 to 599, that the error carries, else 0.
-	Status int
-	// Truncated says that Raw is not all there was.
-	Truncated bool
-}
-
-// A Format is how an answer's bytes are framed.
-type Format uint8
-
-// The formats.
-const (
-	Unread Format = iota // nothing but blanks yet
-	SSE
-	NDJSON
-	Array // one JSON array that arrives element by element
-	JSON  // one JSON document
-	HTML
-	Opaque // anything else
-)
-
-func (f Format) String() string {
-	return [...]string{"unread", "sse", "ndjson", "array", "json", "html", "opaque"}[f%7]
-}
-
-// A Framing says what the bytes read so far are in the middle of.
-type Framing struct {
-	Format Format
-	// Inside says that an event, line or element has begun and not ended.
-	Inside bool
-	// Close is what ends it, so that an event may be appended: a blank line or a
-	// rest of one (SSE), LF (NDJSON), a comma (array); "" where nothing is needed.
-	Close string
-	// Appendable is false where nothing can be appended any more, or ever: inside
-	// an array's element, behind its end, in JSON, HTML and opaque bytes.
-	Appendable bool
-}
-
 // A Reader reads one answer's decoded body as it comes and tells what it is. It
-// keeps the bytes of one event at most, and does not keep those it is given. It is
-// not safe for concurrent use.
-type Reader struct{}
+// keeps the bytes of one event at most, and none of those it is given. It is not
+// safe for concurrent use.
+type Reader struct {
+	want    Want
+	dialect dialect
+	at      int64 // offset in the body of the bytes being read
+	format  Format
+	start   start
+	unasked bool // events where one JSON document was asked for
+
+	sse   sse
+	lines lines
+	doc   document
+	array array
+
+	ev      event // the event being read
+	docRead bool  // ev is the document's, read and not taken over yet
+	stack   jsonStack
+
+	chars     int
+	nontext   bool
+	ended     bool // a success terminal was read
+	partial   bool // but other choices are still open
+	explained bool
+	reason    bool
+	known     bool // an event of the dialect was read
+	strangers int  // events of no dialect we know, while not known
+
+	verdict   Verdict
+	failed    bool
+	released  bool
+	concluded bool
+	release   int64
+	why       string
+	err       *ErrorBody
+	errSays   bool // err has a message
+	usage     Usage
+}
 
 // NewReader returns the reader of one answer.
-func NewReader(w Want) *Reader { return &Reader{} }
+func NewReader(w Want) *Reader {
+	w.MinChars = max(w.MinChars, 1)
+	return &Reader{want: w, dialect: newDialect(w.Kind), usage: NoUsage(), start: start{text: textDue(w)}}
+}
 
 // Feed reads the next bytes. It does not keep p.
-func (r *Reader) Feed(p []byte) {}
+func (r *Reader) Feed(p []byte) {
+	if r.concluded {
+		return
+	}
+	if r.format == Unread {
+		n := r.begin(p)
+		r.at += int64(n)
+		p = p[n:]
+	}
+	for len(p) > 0 {
+		n := r.read(p)
+		r.at += int64(n)
+		p = p[n:]
+	}
+}
+
+// read hands p to the format's reader and returns how much was read: less than all
+// where the bytes turn out to be of another format.
+func (r *Reader) read(p []byte) int {
+	switch r.format {
+	case SSE:
+		r.sse.feed(r, p)
+	case NDJSON:
+		head, n := r.lines.feed(r, p)
+		if n < len(p) {
+			r.format = JSON
+			r.doc.feed(r, head)
+			r.lines = lines{}
+		}
+		return n
+	case JSON:
+		rest := r.doc.feed(r, p)
+		if len(rest) == 0 {
+			break
+		}
+		n := len(p) - len(rest)
+		if rest[0] != '{' || !r.docRead {
+			r.doc.trailed = true
+			break
+		}
+		// A second document: these are lines, whatever was announced.
+		r.format, r.unasked = NDJSON, r.want.Judged && !r.want.Stream
+		r.ev.whole, r.docRead, r.lines.begun = false, false, true
+		r.take(r.doc.body, r.at+int64(n)+1)
+		r.doc = document{}
+		return n
+	case Array:
+		r.array.feed(r, p)
+	}
+	return len(p)
+}
 
 // End tells that the body ended cleanly. After it the verdict is never Pending.
-func (r *Reader) End() {}
+func (r *Reader) End() {
+	if r.concluded {
+		return
+	}
+	switch r.format {
+	case Unread:
+		r.endBegin()
+	case SSE:
+		r.sse.end(r, r.at)
+	case NDJSON:
+		r.lines.end(r, r.at)
+	}
+	r.conclude()
+	r.concluded = true
+}
 
 // Release returns the offset in the body from which on the answer may go out: that
-// of the first moment at which it might. It is false as long as it may not. It does
-// not depend on how the bytes were split.
-func (r *Reader) Release() (int64, bool) { return 0, false }
+// of the first moment at which it might. It is false as long as it may not. The
+// offset does not depend on how the bytes were split; it lies at the end of the
+// event that decides, at most two bytes (a line end) before it.
+func (r *Reader) Release() (int64, bool) { return r.release, r.released }
 
-// Verdict is what the answer proved to be so far.
-func (r *Reader) Verdict() Verdict { return Pending }
+// Verdict is what the answer proved to be so far. It can still change: a released
+// answer may end in an error. Empty may be known, and told, before End.
+func (r *Reader) Verdict() Verdict { return r.verdict }
 
 // WellFormed says of an Empty answer that it had a finish reason or a completed
 // status, and so may be passed on when there is nothing better.
-func (r *Reader) WellFormed() bool { return false }
+func (r *Reader) WellFormed() bool { return r.reason }
 
 // Terminal says that the dialect's success terminal was read, or a JSON document to
 // its end: a break behind it takes nothing away.
-func (r *Reader) Terminal() bool { return false }
+func (r *Reader) Terminal() bool {
+	switch r.format {
+	case JSON:
+		return r.doc.end != 0 && !r.failed
+	case Array:
+		return r.ended && r.array.closed && !r.failed
+	}
+	return r.ended && !r.partial && !r.failed
+}
 
 // Started says that there was content.
-func (r *Reader) Started() bool { return false }
+func (r *Reader) Started() bool { return r.chars > 0 || r.nontext }
 
-// Unknown says that the answer's dialect is not known, so that it has no terminal.
-func (r *Reader) Unknown() bool { return false }
+// Unknown says that the answer's dialect is not known, so that it has no terminal:
+// events that match nothing, opaque bytes, and endpoints that are not judged.
+func (r *Reader) Unknown() bool {
+	return !r.want.Judged || r.format == Opaque || r.strangers > 0 && !r.known
+}
 
 // Erred is the error found in the answer, nil if there was none. Erred answers
 // without one are cut, garbage, or not what was due; see Why.
-func (r *Reader) Erred() *ErrorBody { return nil }
+func (r *Reader) Erred() *ErrorBody { return r.err }
 
-// Usage is what the answer reported so far.
-func (r *Reader) Usage() Usage { return NoUsage() }
+// Usage is what the answer reported so far; the last report counts.
+func (r *Reader) Usage() Usage { return r.usage }
 
 // Open says what the bytes read so far are in the middle of.
-func (r *Reader) Open() Framing { return Framing{} }
+func (r *Reader) Open() Framing {
+	switch r.format {
+	case SSE:
+		return r.sse.framing()
+	case NDJSON:
+		return r.lines.framing()
+	case Array:
+		return r.array.framing()
+	case JSON:
+		return Framing{Format: JSON, Inside: r.doc.end == 0}
+	}
+	return Framing{Format: r.format}
+}
 
 // Why says in a few words what is wrong with an answer that is not healthy, "" for
 // others. It quotes nothing of the answer.
-func (r *Reader) Why() string { return "" }
+func (r *Reader) Why() string { return r.why }
+
+// keepsDocument says that somebody will want to read the whole document.
+func (r *Reader) keepsDocument() bool { return r.want.Judged || r.want.ErrorIsFailure }
+
+// errors says that an error in the answer is a failure.
+func (r *Reader) errors() bool { return r.want.Judged || r.want.ErrorIsFailure }
+
+// event judges one event's data, which ends at offset at of the body; dispatched is
+// false where the body ended before the event did.
+func (r *Reader) event(name, data []byte, at int64, dispatched bool) {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 {
+		return
+	}
+	if bytes.HasPrefix(data, []byte("[DONE]")) {
+		r.ev = event{ending: endPlain, final: true, neutral: true}
+		r.take(data, at)
+		return
+	}
+	if !r.parse(name, data, false) {
+		switch {
+		case string(name) == "error" && r.errors():
+			r.fail("an error event in the stream", newErrorBody(data, nil), true)
+		case dispatched && r.want.Judged:
+			r.garbage()
+		case dispatched:
+			r.let(at)
+		}
+		return
+	}
+	r.take(data, at)
+}
+
+// parse reads data into r.ev and reports whether it is JSON.
+func (r *Reader) parse(name, data []byte, whole bool) bool {
+	i := jsonSpace(data, 0)
+	end, bad := jsonEnd(data, i, 0, &r.stack)
+	if bad != "" || jsonSpace(data, end) != len(data) {
+		return false
+	}
+	r.ev = event{name: name, whole: whole, said: r.Started(), released: r.released, usage: NoUsage()}
+	if data[i] == '[' {
+		for c := jsonIn(data); c.next(); {
+			r.dialect.read(c.value, &r.ev)
+		}
+	} else {
+		r.dialect.read(data, &r.ev)
+	}
+	if string(name) == "error" {
+		r.ev.fail(data)
+	}
+	return true
+}
+
+// take lets the event in r.ev, read from data and ending at offset at, count.
+func (r *Reader) take(data []byte, at int64) {
+	ev := &r.ev
+	if ev.hasUsage {
+		r.usage = ev.usage
+	}
+	if ev.failed && r.errors() {
+		why := "an error event in the stream"
+		if ev.whole {
+			why = "an error in the answer"
+		} else if r.released {
+			why = "an error event after release"
+		}
+		body := newErrorBody(data, ev.object)
+		r.fail(why, body, errorSays(ev.object))
+		return
+	}
+	if ev.damage != "" {
+		r.fail(ev.damage, nil, false)
+		return
+	}
+	r.known = r.known || ev.known
+	if !ev.known && !ev.neutral {
+		r.strangers++
+	}
+	r.chars += ev.chars
+	r.nontext = r.nontext || ev.nontext
+	r.ended = r.ended || ev.ending != endNone
+	r.partial = ev.partial
+	r.explained = r.explained || ev.ending == endExplained
+	r.reason = r.reason || ev.reason
+	if ev.whole {
+		return // judged at the end of the body
+	}
+	switch {
+	case r.failed:
+	case !r.want.Judged:
+		r.let(at)
+	case r.unasked:
+		if ev.final {
+			r.fail(whyUnasked, nil, false)
+		}
+	case r.chars >= r.want.MinChars, r.nontext,
+		ev.ending != endNone && (r.Started() || r.explained),
+		r.strange():
+		r.let(at)
+	case ev.final && !r.released:
+		r.verdict, r.why = Empty, r.silence()
+	}
+}
+
+// strange says that the events are of a dialect nobody knows. Where events carry
+// their type, one of an unfamiliar type may be a relay's preamble; two are not.
+func (r *Reader) strange() bool {
+	if r.known {
+		return false
+	}
+	if r.want.Kind == Responses || r.want.Kind == Messages {
+		return r.strangers > 1
+	}
+	return r.strangers > 0
+}
+
+// document is told that the JSON document is complete. It is read at once, so that
+// an error is known before the body's end, but otherwise counts only there.
+func (r *Reader) document(body []byte, over bool) {
+	if over || !r.keepsDocument() {
+		return
+	}
+	if r.docRead = r.parse(nil, body, true); r.docRead && r.ev.failed {
+		r.take(body, 0)
+	}
+}
+
+// bareJSON judges JSON that stands outside of SSE framing: clients pass over it,
+// unless it is an error, which some look for.
+func (r *Reader) bareJSON(doc []byte, over bool) {
+	if over {
+		return
+	}
+	if !jsonValid(doc) {
+		r.garbage()
+		return
+	}
+	r.ev = event{}
+	r.ev.generic(doc)
+	if r.ev.failed && r.errors() {
+		r.fail("an error outside of the stream's framing", newErrorBody(doc, r.ev.object), errorSays(r.ev.object))
+	}
+}
+
+// errorField judges the value of an SSE field named error.
+func (r *Reader) errorField(value []byte) {
+	if value = bytes.TrimSpace(value); len(value) == 0 || !r.errors() {
+		return
+	}
+	if !jsonValid(value) {
+		r.fail("an error field in the stream", newErrorBody(value, nil), true)
+	} else if jsonTruthy(value) {
+		r.fail("an error field in the stream", newErrorBody(value, value), true)
+	}
+}
+
+// garbage is event data that nobody can read. Clients pass over it after release.
+func (r *Reader) garbage() {
+	if !r.released && r.want.Judged {
+		r.fail("unreadable data in the stream", nil, false)
+	}
+}
+
+// overlong is an event too long to be read, which ends at offset at: it proves at
+// least that the upstream is talking.
+func (r *Reader) overlong(at int64) {
+	r.nontext = true
+	if !r.failed && !r.unasked {
+		r.let(at)
+	}
+}
+
+// let releases the answer at offset at, unless it was already.
+func (r *Reader) let(at int64) {
+	if !r.released && !r.failed {
+		r.released, r.release, r.verdict, r.why = true, at, Healthy, ""
+	}
+}
+
+// fail makes the answer a failure. The first reason stands; the first error stands
+// too, unless a later one says more.
+func (r *Reader) fail(why string, body *ErrorBody, says bool) {
+	if !r.failed {
+		r.failed, r.verdict, r.why = true, Erred, why
+	}
+	if body != nil && (r.err == nil || says && !r.errSays) {
+		r.err, r.errSays = body, says
+	}
+}
+
+const whyUnasked = "an event stream where JSON was asked for"
+
+// conclude decides at the clean end of the body.
+func (r *Reader) conclude() {
+	if r.failed {
+		return
+	}
+	if !r.want.Judged {
+		if r.docRead {
+			r.take(r.doc.body, r.at)
+		}
+		if !r.failed {
+			r.let(r.at)
+		}
+		return
+	}
+	complete := r.ended && !r.partial
+	switch r.format {
+	case Opaque:
+		r.let(r.at)
+		return
+	case JSON:
+		if r.concludeDocument(); r.failed || r.released {
+			return
+		}
+		complete = true
+	case Array:
+		complete = complete && r.array.closed
+	case SSE:
+		if !r.sse.fields {
+			r.fail("plain text where "+r.due()+" was due", nil, false)
+			return
+		}
+	}
+	if r.unasked {
+		r.fail(whyUnasked, nil, false)
+		return
+	}
+	enough := complete || r.want.TerminalOptional && (r.format != Array || r.array.closed)
+	switch {
+	case (r.Started() || r.released || r.explained) && enough,
+		r.strangers > 0 && !r.known && r.format != JSON:
+		r.let(r.at)
+	case r.Started(), r.released:
+		r.fail(r.truncation(), nil, false)
+	default:
+		r.verdict, r.why = Empty, r.silence()
+	}
+}
+
+// concludeDocument takes the document over at its end, or fails the answer.
+func (r *Reader) concludeDocument() {
+	switch d := &r.doc; {
+	case d.over:
+		r.let(r.at)
+	case d.scalar:
+		if !jsonValid(d.body) {
+			r.fail("plain text where "+r.due()+" was due", nil, false)
+		}
+	case d.end == 0:
+		r.fail("the JSON document is cut", nil, false)
+	case d.trailed, !r.docRead:
+		r.fail("the answer is no valid JSON", nil, false)
+	default:
+		r.take(d.body, r.at)
+	}
+}
+
+// due is what the client asked for, in a word.
+func (r *Reader) due() string {
+	if r.want.Stream {
+		return "a stream"
+	}
+	return "JSON"
+}
+
+func (r *Reader) silence() string {
+	switch {
+	case r.format == Unread:
+		return "the answer has no body"
+	case r.format == JSON:
+		return "the answer says nothing"
+	}
+	return "the stream ended without a word"
+}
+
+func (r *Reader) truncation() string {
+	switch {
+	case r.format == Array && !r.array.closed:
+		return "the array ended without its closing bracket"
+	case r.nontext || r.chars == 0:
+		return "the stream ended without a terminal event"
+	case r.chars == 1:
+		return "the stream ended after 1 character without a terminal event"
+	}
+	return fmt.Sprintf("the stream ended after %d characters without a terminal event", r.chars)
+}

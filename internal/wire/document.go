@@ -1,0 +1,151 @@
+package wire
+
+// nesting follows the brackets and strings of JSON that arrives in pieces, so that
+// its end is known without reading anything twice.
+type nesting struct {
+	depth  int
+	text   bool // inside a string
+	escape bool // behind a backslash in it
+}
+
+// scan reads b up to the bracket that closes the outermost container, or all of it,
+// and returns how much that was.
+func (n *nesting) scan(b []byte) (read int, closed bool) {
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		if n.text {
+			switch {
+			case n.escape:
+				n.escape = false
+			case c == '\\':
+				n.escape = true
+			case c == '"':
+				n.text = false
+			}
+			continue
+		}
+		switch c {
+		case '"':
+			n.text = true
+		case '{', '[':
+			n.depth++
+		case '}', ']':
+			if n.depth--; n.depth <= 0 {
+				n.depth = 0
+				return i + 1, true
+			}
+		}
+	}
+	return len(b), false
+}
+
+// document is a body that is one JSON value.
+type document struct {
+	body    []byte
+	nesting nesting
+	end     int64 // offset after the closing bracket, 0 = not there yet
+	over    bool  // longer than maxEvent
+	trailed bool  // something that is no blank follows it
+	scalar  bool  // it is no container: only the body's end ends it
+}
+
+// feed reads p, which begins at offset r.at of the body, and returns what follows
+// the document, from its first byte that is no blank.
+func (d *document) feed(r *Reader, p []byte) (rest []byte) {
+	if d.end == 0 {
+		n := len(p)
+		if !d.scalar {
+			var closed bool
+			if n, closed = d.nesting.scan(p); closed {
+				d.end = r.at + int64(n)
+			}
+		}
+		switch {
+		case !r.keepsDocument():
+		case len(d.body)+n > maxEvent:
+			d.over, d.body = true, nil
+		case !d.over:
+			d.body = append(d.body, p[:n]...)
+		}
+		if d.end != 0 {
+			r.document(d.body, d.over)
+		}
+		p = p[n:]
+	}
+	for i, c := range p {
+		if !blank(c) {
+			return p[i:]
+		}
+	}
+	return nil
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+// array is a body that is one JSON array which arrives element by element.
+type array struct {
+	element []byte
+	nesting nesting // depth 1: between elements
+	last    byte    // the last byte between elements that is no blank
+	closed  bool
+	over    bool
+}
+
+// feed reads p, which begins at offset r.at of the body.
+func (a *array) feed(r *Reader, p []byte) {
+	for i := 0; i < len(p) && !a.closed; {
+		if a.nesting.depth > 1 {
+			i = a.inside(r, p, i)
+			continue
+		}
+		c := p[i]
+		switch {
+		case a.nesting.text || c == '"':
+			a.nesting.scan(p[i : i+1])
+			a.last = c
+		case c == '{', c == '[' && a.nesting.depth == 1:
+			a.nesting.depth++
+			a.element = append(a.element[:0], c)
+		case c == '[':
+			a.nesting.depth, a.last = 1, c
+		case c == ']':
+			a.closed = true
+		case !blank(c):
+			a.last = c
+		}
+		i++
+	}
+}
+
+// inside reads an element from p[i] on, and returns where it stopped.
+func (a *array) inside(r *Reader, p []byte, i int) int {
+	a.nesting.depth-- // so that the element is outermost
+	n, closed := a.nesting.scan(p[i:])
+	a.nesting.depth++
+	if len(a.element)+n > maxEvent {
+		a.over = true
+	}
+	if !a.over {
+		a.element = append(a.element, p[i:i+n]...)
+	}
+	i += n
+	if closed {
+		a.last = '}'
+		if a.over {
+			r.overlong(r.at + int64(i))
+		} else {
+			r.event(nil, a.element, r.at+int64(i), true)
+		}
+		a.element, a.over = shrink(a.element), false
+	}
+	return i
+}
+
+func (a *array) framing() Framing {
+	f := Framing{Format: Array, Inside: a.nesting.depth > 1 || a.nesting.text}
+	f.Appendable = !f.Inside && !a.closed
+	if f.Appendable && a.last != ',' && a.last != '[' {
+		f.Close = ","
+	}
+	return f
+}
