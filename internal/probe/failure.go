@@ -97,6 +97,11 @@ type Failure struct {
 	// Empty is a whole answer that says nothing; WellFormed one that ended by
 	// its dialect's rules and may be passed on when nobody is left.
 	Empty, WellFormed bool
+	// Usage is what the answer reported before it failed; nil without a report.
+	Usage *wire.Usage
+	// Cause is what cancelled the attempt, one of this package's errors; nil where
+	// nobody did.
+	Cause error
 	// Held is the answer itself, for pass-through; nil without a whole one. Who
 	// takes the Failure closes it.
 	Held *Exchange

@@ -1,0 +1,101 @@
+// Command understudy is one local address for several LLM APIs: it forwards each
+// request to the right upstream, and where that one fails another takes over
+// before the client sees a byte.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"understudy/internal/daemon"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2 // a bad command line or configuration
+)
+
+// grammar is the command line.
+type grammar struct {
+	Serve   serveCommand   `cmd:"" default:"withargs" help:"Run the proxy (what happens without a command too)."`
+	Check   checkCommand   `cmd:"" help:"Check a configuration and print a summary without secrets."`
+	Route   routeCommand   `cmd:"" help:"Show who would serve a session, and in which order."`
+	Init    initCommand    `cmd:"" help:"Write a commented configuration to start from."`
+	Demo    demoCommand    `cmd:"" help:"Show what it does, with fake upstreams and no key."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// configFlag is the option that most commands share.
+type configFlag struct {
+	Config string `short:"c" placeholder:"FILE" help:"Configuration file. Without it: understudy.yaml, understudy.toml, config.yaml or config.toml here, beside the program, or in the user's configuration directory."`
+}
+
+// streams are where a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() { os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})) }
+
+// run is main without the process: args in, an exit code out.
+func run(args []string, std streams) int {
+	var g grammar
+	exit := -1
+	parser, err := kong.New(&g, kong.Name("understudy"), kong.Description("One local address for several LLM APIs. When one fails, another takes over before the client sees a byte."),
+		kong.Writers(std.out, std.err), kong.Exit(func(code int) { exit = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}), kong.UsageOnError())
+	if err != nil {
+		fmt.Fprintf(std.err, "understudy: %v\n", err)
+		return exitFailed
+	}
+	command, err := parser.Parse(args)
+	if exit >= 0 {
+		return exit // help was asked for
+	}
+	if err != nil {
+		fmt.Fprintf(std.err, "understudy: %v\nrun `understudy --help` for the commands and their options\n", err)
+		return exitUsage
+	}
+	if err := command.Run(std); err != nil {
+		return report(err, std.err)
+	}
+	return exitOK
+}
+
+// quiet is an error that has been told already.
+type quiet struct{ code int }
+
+func (q quiet) Error() string { return fmt.Sprintf("exit %d", q.code) }
+
+// report tells an error in a person's words and gives the exit code that goes
+// with it.
+func report(err error, w io.Writer) int {
+	if q, ok := errors.AsType[quiet](err); ok {
+		return q.code
+	}
+	if problems, ok := errors.AsType[daemon.Problems](err); ok {
+		for _, p := range problems {
+			fmt.Fprintln(w, p.String())
+		}
+		fmt.Fprintf(w, "understudy: %s in the configuration\n", count(len(problems), "mistake"))
+		return exitUsage
+	}
+	fmt.Fprintf(w, "understudy: %v\n", err)
+	if errors.Is(err, errNoConfig) || errors.Is(err, daemon.ErrOpen) || errors.Is(err, errNoSuchModel) || errors.Is(err, os.ErrNotExist) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

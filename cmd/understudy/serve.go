@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"golang.org/x/term"
+
+	"understudy/internal/daemon"
+	"understudy/internal/web"
+)
+
+// serveCommand runs the proxy.
+type serveCommand struct {
+	configFlag
+	Host                 *string `help:"Listen on this host instead of the file's."`
+	Port                 *int    `help:"Listen on this port instead of the file's; 0 takes a free one."`
+	Admin                *string `placeholder:"HOST:PORT" help:"Admin listener instead of the file's; off does without."`
+	NoRepl               bool    `help:"Start no console, even on a terminal."`
+	AllowUnauthenticated bool    `help:"Serve a network without client keys."`
+	LogFormat            string  `enum:"text,json" default:"text" help:"text or json."`
+	LogLevel             string  `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
+}
+
+// Run serves until a signal comes. The first one lets running requests finish, a
+// second one stops at once.
+func (c *serveCommand) Run(std streams) error {
+	path, err := c.find()
+	if err != nil {
+		return err
+	}
+	log := newLog(std.err, c.LogFormat, c.LogLevel)
+	d, err := daemon.Open(daemon.Options{ConfigPath: path, Host: c.Host, Port: c.Port, Admin: c.Admin, AllowUnauthenticated: c.AllowUnauthenticated,
+		Log: log, AdminHandler: func(d *daemon.Daemon) http.Handler { return web.New(d.Control(version()), log) }})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "understudy %s serves %s\n  proxy  http://%s\n", version(), path, d.Addr())
+	if d.AdminAddr() != "" {
+		fmt.Fprintf(std.out, "  admin  http://%s\n", d.AdminAddr())
+	}
+	ctx, drain := context.WithCancel(context.Background())
+	now, stop := context.WithCancel(context.Background())
+	defer drain()
+	defer stop()
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	done := make(chan error, 1)
+	go func() { done <- d.Serve(ctx, now) }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case s := <-signals:
+			switch {
+			case s == syscall.SIGHUP:
+				go func() { _ = d.Reload(ctx) }() // told to the log and the status
+			case ctx.Err() == nil:
+				drain()
+			default:
+				stop()
+			}
+		}
+	}
+}
+
+// newLog writes the log: lines for people, in colour on a terminal, or JSON.
+func newLog(w io.Writer, format, level string) *slog.Logger {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		l = slog.LevelInfo
+	}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l}))
+	}
+	f, ok := w.(*os.File)
+	colour := ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
+	return slog.New(tint.NewHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !colour}))
+}

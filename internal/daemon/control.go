@@ -1,0 +1,23 @@
+package daemon
+
+import (
+	"context"
+	"encoding/hex"
+
+	"understudy/internal/control"
+)
+
+// Control is what people see and command of this daemon.
+func (d *Daemon) Control(version string) *control.Control {
+	return control.New(control.Deps{
+		Handler: d.handler, Started: d.started, Version: version, Log: d.log,
+		Status: func() control.Status {
+			s := d.Status()
+			return control.Status{Path: s.Path, LoadedAt: s.LoadedAt, Hash: hex.EncodeToString(s.Hash[:]), Error: s.Error, NeedsRestart: s.NeedsRestart, Warnings: s.Warnings}
+		},
+		Reload: d.Reload,
+		Edit:   d.Edit,
+		Save:   func(context.Context) error { return d.Save() },
+		Quit:   d.Quit,
+	})
+}

@@ -1,0 +1,311 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"understudy/internal/config"
+	"understudy/internal/health"
+	"understudy/internal/proxy"
+	"understudy/internal/stats"
+)
+
+// Options are what the command line says, over what the file says.
+type Options struct {
+	// ConfigPath is the configuration file.
+	ConfigPath string
+	// Host, Port and Admin replace the file's where they are not nil.
+	Host  *string
+	Port  *int
+	Admin *string
+	// AllowUnauthenticated lets a listener on a network start without client keys.
+	AllowUnauthenticated bool
+	// Log takes the log; nil discards it.
+	Log *slog.Logger
+	// Admin builds what the admin listener serves; nil = no admin listener.
+	AdminHandler func(*Daemon) http.Handler
+	// Dial replaces the network towards upstreams; nil is the real one.
+	Dial proxy.DialFunc
+}
+
+// A Daemon is a running understudy.
+type Daemon struct {
+	options    Options
+	log        *slog.Logger
+	started    time.Time
+	board      *health.Board
+	ledger     *stats.Ledger
+	transports *proxy.Transports
+	handler    *proxy.Handler
+	bound      config.Server // what the listeners were opened with
+	statePath  string
+
+	proxyListener, adminListener net.Listener
+	proxyServer, adminServer     *http.Server
+
+	asks chan ask // to the goroutine that owns the reload
+	quit chan struct{}
+	once sync.Once // closes quit
+
+	saving sync.Mutex // one writer of the state file at a time
+
+	mu     sync.Mutex
+	status Status
+	tried  [32]byte // hash of the bytes tried last, good or bad
+}
+
+// Status is how the last reload went.
+type Status struct {
+	Path     string
+	LoadedAt time.Time
+	// Hash is the SHA-256 of the bytes that are served.
+	Hash [32]byte
+	// Error says why the file on disk is not what is served; "" = it is.
+	Error string
+	// NeedsRestart names the settings that differ from what the listeners use.
+	NeedsRestart []string
+	Warnings     []string
+}
+
+// ErrOpen is wrapped by the refusal to serve a network without keys.
+var ErrOpen = errors.New("refused to start open on a network")
+
+// Problems is a configuration that cannot be used.
+type Problems []config.Problem
+
+// Error lists the problems, a line each.
+func (p Problems) Error() string {
+	text := ""
+	for i, problem := range p {
+		if i > 0 {
+			text += "\n"
+		}
+		text += problem.String()
+	}
+	return text
+}
+
+// Load reads, parses and compiles a configuration file: the one way in, for
+// serving, checking and previews. The warnings stand beside any result; errors in
+// the file come back as Problems.
+func Load(path string) (snap *proxy.Snapshot, src config.Source, warnings Problems, err error) {
+	if src, err = config.Read(path); err != nil {
+		return nil, src, nil, err
+	}
+	snap, warnings, err = compile(src)
+	return snap, src, warnings, err
+}
+
+func compile(src config.Source) (*proxy.Snapshot, Problems, error) {
+	cfg, problems := config.Parse(src)
+	var warnings, wrong Problems
+	for _, p := range problems {
+		if p.Severity == config.Warning {
+			warnings = append(warnings, p)
+		} else {
+			wrong = append(wrong, p)
+		}
+	}
+	if len(wrong) > 0 || cfg == nil {
+		return nil, warnings, wrong
+	}
+	snap, err := proxy.Compile(cfg)
+	return snap, warnings, err
+}
+
+// Open loads the configuration and the state, and listens. Nothing serves yet. On
+// an error nothing is left open.
+func Open(o Options) (_ *Daemon, err error) {
+	d := &Daemon{options: o, log: o.Log, started: time.Now(), board: health.NewBoard(), ledger: stats.NewLedger(1000),
+		transports: &proxy.Transports{Dial: o.Dial}, asks: make(chan ask), quit: make(chan struct{})}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	snap, src, warnings, err := Load(o.ConfigPath)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warnings {
+		d.log.Warn("configuration", slog.String("problem", w.String()))
+	}
+	d.bound = d.listening(snap.Config.Server)
+	if err := d.mayListen(snap.Config); err != nil {
+		return nil, err
+	}
+	d.statePath = statePath(d.bound.StateDir, o.ConfigPath)
+	saved, damaged := loadState(d.statePath)
+	if damaged != nil {
+		d.log.Warn("state", slog.String("problem", damaged.Error()))
+	}
+	now := time.Now()
+	if saved.Version != 0 {
+		d.board.Import(saved.Health, now)
+		if err := d.ledger.Import(saved.Stats, now); err != nil {
+			d.log.Warn("state", slog.String("problem", "statistics begin anew: "+err.Error()))
+		}
+	}
+	seed := uint64(now.UnixNano())
+	var randomMu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, seed>>1))
+	d.handler = proxy.New(snap, d.board, d.ledger, d.transports, d.log, func() float64 {
+		randomMu.Lock()
+		defer randomMu.Unlock()
+		return random.Float64()
+	})
+	d.tried = src.Hash
+	d.status = Status{Path: o.ConfigPath, LoadedAt: now, Hash: src.Hash, Warnings: lines(warnings)}
+	d.retain(snap)
+	if err := d.listen(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// listening is the server section with the command line's words over it.
+func (d *Daemon) listening(s config.Server) config.Server {
+	if d.options.Host != nil {
+		s.Host = *d.options.Host
+	}
+	if d.options.Port != nil {
+		s.Port = *d.options.Port
+	}
+	if d.options.Admin != nil {
+		if s.Admin = *d.options.Admin; s.Admin == "off" {
+			s.Admin = ""
+		}
+	}
+	return s
+}
+
+// mayListen refuses to serve a network without anybody having to show a key.
+func (d *Daemon) mayListen(cfg *config.Config) error {
+	if !loopback(d.bound.Host) && len(cfg.Clients) == 0 && !cfg.Server.AllowUnauthenticated && !d.options.AllowUnauthenticated {
+		return fmt.Errorf("%w: %q is no loopback address, and no client keys are configured, so anybody who reaches it could spend your upstreams' keys: add `clients`, or set allow_unauthenticated: true (--allow-unauthenticated) if something in front guards it", ErrOpen, d.bound.Host)
+	}
+	if !loopback(d.bound.Host) && len(cfg.Clients) == 0 {
+		d.log.Warn("open to the network: no client keys are configured")
+	}
+	if d.bound.Admin == "" || d.options.AdminHandler == nil {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(d.bound.Admin)
+	if err != nil {
+		return fmt.Errorf("server.admin %q: %w", d.bound.Admin, err)
+	}
+	if !loopback(host) && cfg.Server.AdminToken.IsZero() {
+		return fmt.Errorf("%w: the admin listener's %q is no loopback address, and admin_token is not set: set it, or listen on 127.0.0.1", ErrOpen, host)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback()
+}
+
+// listen opens both listeners, or none.
+func (d *Daemon) listen() (err error) {
+	addr := net.JoinHostPort(d.bound.Host, strconv.Itoa(d.bound.Port))
+	if d.proxyListener, err = net.Listen("tcp", addr); err != nil {
+		return fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	quiet := slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)
+	d.proxyServer = &http.Server{Handler: d.handler, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute,
+		DisableGeneralOptionsHandler: true, ErrorLog: quiet}
+	if d.bound.Admin == "" || d.options.AdminHandler == nil {
+		return nil
+	}
+	if d.adminListener, err = net.Listen("tcp", d.bound.Admin); err != nil {
+		d.proxyListener.Close()
+		return fmt.Errorf("listen on the admin address %s (server.admin; `off` does without): %w", d.bound.Admin, err)
+	}
+	d.adminServer = &http.Server{Handler: d.options.AdminHandler(d), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, ErrorLog: quiet}
+	return nil
+}
+
+// Addr is the address the proxy listens on.
+func (d *Daemon) Addr() string { return d.proxyListener.Addr().String() }
+
+// AdminAddr is the admin listener's address; "" without one.
+func (d *Daemon) AdminAddr() string {
+	if d.adminListener == nil {
+		return ""
+	}
+	return d.adminListener.Addr().String()
+}
+
+// Handler serves the requests.
+func (d *Daemon) Handler() *proxy.Handler { return d.handler }
+
+// Started is when the daemon was opened.
+func (d *Daemon) Started() time.Time { return d.started }
+
+// Quit starts the end, as SIGTERM does. It does not wait.
+func (d *Daemon) Quit() { d.once.Do(func() { close(d.quit) }) }
+
+// Serve serves until ctx is done or Quit is called, and then drains: it stops
+// accepting, lets running requests finish within drain_timeout, breaks off the
+// rest, and writes the state. When now is done it stops at once. It returns the
+// first error that made serving impossible.
+func (d *Daemon) Serve(ctx, now context.Context) error {
+	running, stop := context.WithCancel(context.Background())
+	defer stop()
+	failed := make(chan error, 2)
+	var wg sync.WaitGroup
+	wg.Go(func() { d.own(running) })
+	wg.Go(func() { d.keep(running) })
+	serve := func(s *http.Server, l net.Listener) {
+		if err := d.serveOn(s, l); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+		}
+	}
+	wg.Go(func() { serve(d.proxyServer, d.proxyListener) })
+	if d.adminServer != nil {
+		d.adminServer.BaseContext = func(net.Listener) context.Context { return running }
+		wg.Go(func() { serve(d.adminServer, d.adminListener) })
+	}
+	var first error
+	select {
+	case <-ctx.Done():
+	case <-d.quit:
+	case <-now.Done():
+	case first = <-failed:
+	}
+	d.drain(now)
+	stop()
+	if d.adminServer != nil {
+		d.adminServer.Close()
+	}
+	wg.Wait()
+	d.transports.CloseIdle()
+	if err := d.Save(); err != nil && first == nil {
+		d.log.Error("state", slog.String("problem", err.Error()))
+	}
+	return first
+}
+
+// drain lets running requests finish, as long as it may.
+func (d *Daemon) drain(now context.Context) {
+	timeout := d.handler.Snapshot().Config.Server.DrainTimeout
+	if n := d.ledger.Totals().InFlight; n > 0 {
+		d.log.Info("finishing running requests", slog.Int64("requests", n), slog.Duration("at_most", timeout))
+	}
+	ctx, cancel := context.WithTimeout(now, timeout)
+	defer cancel()
+	if err := d.proxyServer.Shutdown(ctx); err != nil {
+		d.log.Warn("requests broken off", slog.Int64("requests", d.ledger.Totals().InFlight))
+		d.proxyServer.Close()
+	}
+}

@@ -1,0 +1,91 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"understudy/internal/health"
+	"understudy/internal/stats"
+)
+
+// stateVersion is the layout of the state file. A file of another version is set
+// aside like a damaged one.
+const stateVersion = 1
+
+// state is what survives a restart.
+type state struct {
+	Version int          `json:"version"`
+	SavedAt time.Time    `json:"saved_at"`
+	Health  health.State `json:"health"`
+	Stats   stats.State  `json:"stats"`
+}
+
+// statePath is the state file of one configuration file: several processes with
+// configurations of their own share a state directory without sharing state.
+func statePath(dir, config string) string {
+	if abs, err := filepath.Abs(config); err == nil {
+		config = abs
+	}
+	sum := sha256.Sum256([]byte(config))
+	return filepath.Join(dir, "state-"+hex.EncodeToString(sum[:4])+".json")
+}
+
+// loadState reads a state file. No file is an empty state. A damaged one is set
+// aside, and the warning says where; it is never a reason not to start.
+func loadState(path string) (s state, warning error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, nil
+	}
+	if err == nil {
+		if err = json.Unmarshal(text, &s); err == nil && s.Version != stateVersion {
+			err = fmt.Errorf("version %d is not %d", s.Version, stateVersion)
+		}
+	}
+	if err == nil {
+		return s, nil
+	}
+	aside := path + ".damaged"
+	if moved := os.Rename(path, aside); moved != nil {
+		return state{}, fmt.Errorf("the state file %s cannot be read, and is left there: %w", path, errors.Join(err, moved))
+	}
+	return state{}, fmt.Errorf("the state file cannot be read, and is set aside as %s: %w", aside, err)
+}
+
+// saveState writes a state file so that a crash at any moment leaves the former or
+// the new one whole.
+func saveState(path string, s state) error {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("encode the state: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("make the state directory: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".state-*")
+	if err != nil {
+		return fmt.Errorf("write the state: %w", err)
+	}
+	defer os.Remove(f.Name()) // gone already where the rename went well
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("write the state: %w", err)
+	}
+	return nil
+}

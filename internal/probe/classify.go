@@ -1,0 +1,58 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"understudy/internal/wire"
+)
+
+// Classify makes the failure of an attempt that got no whole answer: err is what
+// the transport or the body said, and the attempt's cause, where it was
+// cancelled, goes before it.
+func Classify(ctx context.Context, phase Phase, err error) *Failure {
+	f := &Failure{Kind: Network, Phase: phase, Fault: wire.FaultServer}
+	cause := context.Cause(ctx)
+	f.Cause = cause
+	switch {
+	case errors.Is(cause, ErrStalled):
+		f.Kind, f.Text = Stalled, "not one byte for too long"
+	case errors.Is(cause, ErrConnectBudget):
+		f.Kind, f.Phase, f.Text = Timeout, Dial, "no connection in time"
+	case errors.Is(cause, ErrContentBudget):
+		f.Kind, f.Text = Timeout, "no content in time"
+	case errors.Is(cause, ErrBudget):
+		f.Kind, f.Text = Timeout, "the attempt's time was used up"
+	case errors.Is(cause, ErrChainSpent):
+		f.Kind, f.Text = Timeout, "the request's time over all attempts was used up"
+	case cause != nil:
+		f.Text = cause.Error()
+	default:
+		f.Text = account(err)
+	}
+	if phase > Dial && f.Kind != Network {
+		f.Text += " (" + where[phase] + ")"
+	}
+	return f
+}
+
+var where = map[Phase]string{Header: "before an answer", Probe: "within the answer", Relay: "after release"}
+
+// account says in plain words what the transport reported.
+func account(err error) string {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		return "name not found: " + dns.Name
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection reset"
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return "connection closed before the answer was whole"
+	}
+	return err.Error()
+}

@@ -1,0 +1,168 @@
+package probe
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"understudy/internal/wire"
+)
+
+// Ending is how a released answer ended.
+type Ending uint8
+
+// The endings of a released answer.
+const (
+	// Open: it has not ended yet.
+	Open Ending = iota
+	// Whole: every byte that belongs to it was read.
+	Whole
+	// UpstreamError: the upstream's own error came after release; what it sent is
+	// complete and is passed on as it is.
+	UpstreamError
+	// Broken: it was cut, fell silent or ended without its terminal event; it must
+	// never reach the client as if it were whole.
+	Broken
+)
+
+// An Exchange is an answer that may be released: its head and the bytes held so
+// far, and the rest that is still on the wire. It owns the response body; whoever
+// holds the Exchange closes it.
+type Exchange struct {
+	// Status and Header are the upstream's, the header without Content-Encoding
+	// and Content-Length where the client gets decoded bytes.
+	Status int
+	Header http.Header
+	// Stream says that the client asked for a stream and gets one.
+	Stream bool
+	// FirstByte and FirstContent are when the body's first byte and its first
+	// content were read; zero = never.
+	FirstByte, FirstContent time.Time
+
+	clock   *Clock
+	resp    *http.Response
+	src     *source
+	reader  *wire.Reader // nil where the body is not read, only passed on
+	held    []byte
+	size    int64 // decoded bytes read
+	pending error // what the last read before release said besides its bytes
+	ending  Ending
+	err     error
+	closed  bool
+}
+
+// Held are the bytes to send first. They are valid until the first Next.
+func (x *Exchange) Held() []byte { return x.held }
+
+// Done says that Held is all there is: nothing is left to read.
+func (x *Exchange) Done() bool { return x.ending != Open }
+
+// Ending says how the answer ended; Open while it has not.
+func (x *Exchange) Ending() Ending { return x.ending }
+
+// Err says what broke the answer; nil unless Ending is Broken.
+func (x *Exchange) Err() error { return x.err }
+
+// Context is done when the attempt is cancelled or one of its clocks has run out.
+func (x *Exchange) Clock() *Clock { return x.clock }
+
+// Usage is what the answer reported so far.
+func (x *Exchange) Usage() wire.Usage {
+	if x.reader == nil {
+		return wire.NoUsage()
+	}
+	return x.reader.Usage()
+}
+
+// Reader is the dialect's reader of this answer; nil where nobody reads it.
+func (x *Exchange) Reader() *wire.Reader { return x.reader }
+
+// Trailer are the trailers that came after the body; empty before its end.
+func (x *Exchange) Trailer() http.Header { return x.resp.Trailer }
+
+// Next returns the next bytes for the client, valid until the following call. At
+// the end it returns io.EOF, and Ending says which end it was.
+func (x *Exchange) Next() ([]byte, error) {
+	x.held = nil
+	if x.ending != Open {
+		return nil, io.EOF
+	}
+	if x.pending != nil {
+		return nil, x.finish(x.pending)
+	}
+	out, plain, err := x.src.next()
+	x.take(plain)
+	if err != nil {
+		// The bytes that came with the error go out first.
+		if len(out) > 0 {
+			x.pending = err
+			return out, nil
+		}
+		return nil, x.finish(err)
+	}
+	return out, nil
+}
+
+// take lets the clock and the reader see decoded bytes.
+func (x *Exchange) take(plain []byte) {
+	if len(plain) == 0 {
+		return
+	}
+	x.clock.Heard()
+	x.size += int64(len(plain))
+	if x.FirstByte.IsZero() {
+		x.FirstByte = time.Now()
+	}
+	if x.reader == nil {
+		return
+	}
+	x.reader.Feed(plain)
+	if x.FirstContent.IsZero() && x.reader.Started() {
+		x.FirstContent = time.Now()
+		x.clock.Said()
+	}
+}
+
+// finish decides how the answer ended, after err ended its body. It returns io.EOF.
+func (x *Exchange) finish(err error) error {
+	x.ending = x.judgeEnd(err)
+	if x.ending == Broken && x.err == nil {
+		x.err = err
+	}
+	return io.EOF
+}
+
+func (x *Exchange) judgeEnd(err error) Ending {
+	if err != io.EOF {
+		// What breaks behind the terminal event takes nothing away, unless a
+		// length was announced that the client would wait for.
+		if x.reader != nil && x.reader.Terminal() && x.resp.ContentLength < 0 {
+			return Whole
+		}
+		return Broken
+	}
+	if x.reader == nil {
+		return Whole
+	}
+	x.reader.End()
+	switch {
+	case x.reader.Verdict() != wire.Erred:
+		return Whole
+	case x.reader.Erred() != nil:
+		return UpstreamError
+	}
+	x.err = errors.New(x.reader.Why())
+	return Broken
+}
+
+// Close gives the connection back, or ends it where the body was not read to its
+// end. It may be called more than once; Held is dead after it.
+func (x *Exchange) Close() {
+	if x.closed {
+		return
+	}
+	x.closed = true
+	x.src.close()
+	x.clock.Cancel(nil)
+}

@@ -1,0 +1,251 @@
+package probe
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"understudy/internal/wire"
+)
+
+// rulesBody is how much of a body rules may look into.
+const rulesBody = 1 << 20
+
+// An Ask is what the client asked for, as far as judging the answer depends on it.
+type Ask struct {
+	// Want is handed to the dialect's reader.
+	Want wire.Want
+	// Method is the request's.
+	Method string
+	// AcceptEncoding is the client's own header: a coding it allows is passed on
+	// as it came.
+	AcceptEncoding []string
+}
+
+// Judge reads an answer until it may be released or has failed; exactly one of
+// its results is not nil. It owns resp.Body from here on: closing the Exchange, or
+// the Failure, closes it. A failed attempt's context is cancelled unless the
+// failure holds its answer.
+func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange, *Failure) {
+	clock.Heard()
+	x := open(clock, resp, ask)
+	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusNotModified {
+		return nil, x.refused(budget)
+	}
+	if bodyless(resp.StatusCode, ask.Method) {
+		x.reader, x.ending = nil, Whole
+		return x, nil
+	}
+	for {
+		if failure, done := x.read(budget); failure != nil {
+			return nil, failure
+		} else if done {
+			return x, nil
+		}
+	}
+}
+
+// open prepares the reading of an answer.
+func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
+	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp}
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
+	if coding == "identity" {
+		coding = ""
+	}
+	if coding != "" && !decodable(coding) {
+		// Nobody here can read it, so it is passed on unread: what is not
+		// understood is never failed.
+		x.src = newSource(resp.Body, "", true)
+		return x
+	}
+	plain := coding == "" || !allows(ask.AcceptEncoding, coding)
+	if coding != "" && plain {
+		x.Header = resp.Header.Clone()
+		x.Header.Del("Content-Encoding")
+		x.Header.Del("Content-Length")
+	}
+	x.src = newSource(resp.Body, coding, plain)
+	want := ask.Want
+	want.ContentType = resp.Header.Get("Content-Type")
+	x.reader = wire.NewReader(want)
+	return x
+}
+
+// read reads once and judges: a failure, or done when the answer may be released.
+func (x *Exchange) read(budget Budget) (_ *Failure, done bool) {
+	out, plain, err := x.src.next()
+	if len(out) > 0 {
+		x.clock.Heard()
+	}
+	x.held = append(x.held, out...)
+	x.take(plain)
+	if x.reader == nil {
+		// Unreadable bytes are released with the first one.
+		if len(out) > 0 || err == io.EOF {
+			return nil, x.release(err)
+		}
+		if err != nil {
+			return x.broke(err), false
+		}
+		return nil, false
+	}
+	if _, ok := x.reader.Release(); ok {
+		return nil, x.release(err)
+	}
+	switch {
+	case x.reader.Verdict() == wire.Erred:
+		return x.sick(), false
+	case err == io.EOF:
+		return x.ended()
+	case err != nil:
+		return x.broke(err), false
+	case budget.Hold > 0 && x.size >= budget.Hold:
+		return nil, x.release(nil)
+	}
+	return nil, false
+}
+
+// release lets the answer go; err is what came along with its last bytes.
+func (x *Exchange) release(err error) bool {
+	x.pending = err
+	if err == io.EOF {
+		x.finish(err)
+		x.pending = nil
+	}
+	return true
+}
+
+// ended judges an answer that was read to a clean end without being released.
+func (x *Exchange) ended() (*Failure, bool) {
+	x.finish(io.EOF)
+	if _, ok := x.reader.Release(); ok || x.reader.Verdict() == wire.Healthy {
+		return nil, true
+	}
+	if x.reader.Verdict() == wire.Empty {
+		f := &Failure{Kind: BadStream, Phase: Probe, Status: x.Status, Fault: wire.FaultServer, Text: x.reader.Why(),
+			Empty: true, WellFormed: x.reader.WellFormed(), Body: clip(x.held), Usage: x.usage()}
+		if f.WellFormed {
+			x.ending = Whole
+			f.Held = x
+		} else {
+			x.Close()
+		}
+		return f, false
+	}
+	return x.sick(), false
+}
+
+// sick makes the failure of a 2xx answer that proved bad.
+func (x *Exchange) sick() *Failure {
+	f := &Failure{Kind: BadStream, Phase: Probe, Status: x.Status, Fault: wire.FaultServer, Text: x.reader.Why(), Usage: x.usage()}
+	if e := x.reader.Erred(); e != nil {
+		f.Body = e.Raw
+		f.explain(x.Status, x.resp.Header, time.Now())
+		if f.Embedded = e.Status; f.Embedded == 0 && f.Status >= 400 {
+			f.Embedded = f.Status
+		}
+		f.Status = x.Status
+	} else {
+		f.Body = clip(x.held)
+	}
+	x.Close()
+	return f
+}
+
+// broke makes the failure of an answer whose body could not be read.
+func (x *Exchange) broke(err error) *Failure {
+	f := Classify(x.clock.Context(), Probe, err)
+	if errors.Is(err, errCoding) && f.Kind == Network {
+		f.Kind, f.Text = BadStream, "the answer's content coding is damaged"
+	}
+	f.Status, f.Usage = 0, x.usage()
+	x.Close()
+	return f
+}
+
+// usage is what a failed answer reported, nil without a report.
+func (x *Exchange) usage() *wire.Usage {
+	if x.reader == nil {
+		return nil
+	}
+	u := x.reader.Usage()
+	if u == wire.NoUsage() {
+		return nil
+	}
+	return &u
+}
+
+// refused reads the body of an answer whose status says failure, and makes the
+// failure. A body that cannot be read whole leaves nothing to pass on, but the
+// status stands.
+func (x *Exchange) refused(budget Budget) *Failure {
+	x.reader = nil
+	var seen []byte
+	var err error
+	for err == nil && (budget.Hold <= 0 || x.size < budget.Hold) {
+		var out, plain []byte
+		out, plain, err = x.src.next()
+		x.held = append(x.held, out...)
+		x.take(plain)
+		if room := rulesBody - len(seen); room > 0 {
+			seen = append(seen, plain[:min(room, len(plain))]...)
+		}
+	}
+	f := &Failure{Kind: Status, Phase: Header, Status: x.Status, Body: seen,
+		Text: strings.TrimSpace(strconv.Itoa(x.Status) + " " + http.StatusText(x.Status))}
+	f.explain(x.Status, x.resp.Header, time.Now())
+	f.Status = x.Status
+	if err != nil && err != io.EOF {
+		x.Close()
+		return f
+	}
+	if err == io.EOF {
+		x.finish(err)
+	}
+	x.clock.Release(budget.Stall)
+	f.Held = x
+	return f
+}
+
+// explain takes over what the wire says of an error.
+func (f *Failure) explain(status int, header http.Header, now time.Time) {
+	e := wire.Explain(status, header, f.Body, now)
+	f.Status, f.Fault, f.Message = e.Status, e.Fault, e.Message
+	f.RetryAfter, f.HasRetryAfter = e.RetryAfter, e.HasRetryAfter
+	if f.Code = e.Code; f.Code == "" {
+		f.Code = e.Type
+	}
+}
+
+// bodyless says whether an answer has no body by HTTP's own rules (RFC 9110).
+func bodyless(status int, method string) bool {
+	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusResetContent || status == http.StatusNotModified
+}
+
+// clip copies what rules may look into.
+func clip(b []byte) []byte { return append([]byte(nil), b[:min(len(b), rulesBody)]...) }
+
+// allows says whether an Accept-Encoding lets a coding through (RFC 9110 12.5.3).
+// No header at all allows none here: such a client may not know codings.
+func allows(accept []string, coding string) bool {
+	for _, line := range accept {
+		for item := range strings.SplitSeq(line, ",") {
+			name, params, _ := strings.Cut(item, ";")
+			name = strings.ToLower(strings.TrimSpace(name))
+			if name != coding && name != "*" {
+				continue
+			}
+			_, q, found := strings.Cut(strings.ReplaceAll(params, " ", ""), "q=")
+			if weight, err := strconv.ParseFloat(q, 64); !found || (err == nil && weight > 0) {
+				return true
+			}
+			if name == coding {
+				return false
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,119 @@
+package probe
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"understudy/internal/wire"
+)
+
+// readSize is the size of one read from an upstream. It is small because every
+// open stream holds one such buffer for as long as it lives.
+const readSize = 8 << 10
+
+var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// errCoding marks bytes that do not decode, apart from a connection that breaks.
+var errCoding = errors.New("answer cannot be decoded")
+
+// A source reads an answer's body once and yields it twice: as bytes for the
+// client and as plain bytes for the judge. Without a content coding both are the
+// same slice.
+type source struct {
+	body    io.ReadCloser
+	coding  string
+	plain   bool // the client gets decoded bytes
+	buf     *[readSize]byte
+	decoder io.ReadCloser
+	raw     []byte // coded bytes that the decoder has read and the client has not got
+	readErr error  // what the connection itself said
+}
+
+func newSource(body io.ReadCloser, coding string, plain bool) *source {
+	return &source{body: body, coding: coding, plain: plain, buf: buffers.Get().(*[readSize]byte)}
+}
+
+// next reads on. The slices are valid until the next call; bytes may come along
+// with an error. A clean end is io.EOF.
+func (s *source) next() (client, plain []byte, err error) {
+	if s.buf == nil {
+		return nil, nil, io.ErrClosedPipe
+	}
+	if s.coding == "" {
+		n, err := s.body.Read(s.buf[:])
+		return s.buf[:n], s.buf[:n], err
+	}
+	s.raw = s.raw[:0]
+	if s.decoder == nil {
+		d, err := wire.NewDecoder(s.coding, (*tap)(s))
+		if err != nil {
+			return s.fail(0, err)
+		}
+		s.decoder = d
+	}
+	n, err := s.decoder.Read(s.buf[:])
+	if err == nil {
+		return s.give(n), s.buf[:n], nil
+	}
+	return s.fail(n, err)
+}
+
+// fail ends a coded body: what the connection said goes before what the decoder
+// made of it, and after a decoder's clean end the rest is read to the body's own.
+func (s *source) fail(n int, err error) ([]byte, []byte, error) {
+	switch {
+	case s.readErr != nil && s.readErr != io.EOF:
+		err = s.readErr
+	case err == io.EOF:
+		if rest, rerr := io.ReadAll(io.LimitReader((*tap)(s), 1<<20)); rerr != nil || len(rest) == 1<<20 {
+			err = errors.Join(errCoding, rerr)
+		}
+	default:
+		err = errors.Join(errCoding, err)
+	}
+	return s.give(n), s.buf[:n], err
+}
+
+// give is what the client gets of a read of n decoded bytes.
+func (s *source) give(n int) []byte {
+	if s.plain {
+		return s.buf[:n]
+	}
+	return s.raw
+}
+
+// close returns the buffer and closes the connection's body. Slices from next are
+// dead after it.
+func (s *source) close() {
+	if s.buf == nil {
+		return
+	}
+	buffers.Put(s.buf)
+	s.buf = nil
+	if s.decoder != nil {
+		s.decoder.Close()
+	}
+	s.body.Close()
+}
+
+// tap is the source as the decoder reads it: it keeps the coded bytes.
+type tap source
+
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.body.Read(p)
+	t.raw = append(t.raw, p[:n]...)
+	if err != nil {
+		t.readErr = err
+	}
+	return n, err
+}
+
+// decodable says whether wire.NewDecoder knows the coding.
+func decodable(coding string) bool {
+	switch coding {
+	case "gzip", "x-gzip", "zstd", "br", "deflate":
+		return true
+	}
+	return false
+}

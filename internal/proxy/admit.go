@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"understudy/internal/config"
+	"understudy/internal/probe"
+	"understudy/internal/route"
+	"understudy/internal/wire"
+)
+
+// A request is what a client wants, read whole and immutable from then on: every
+// attempt is built from it anew.
+type request struct {
+	id       string
+	start    time.Time
+	method   string
+	path     string // escaped, as it came
+	query    string // raw, as it came
+	header   http.Header
+	endpoint wire.Endpoint
+	body     []byte
+	doc      *wire.Doc // nil where the body has no fields to read
+	model    string    // the model asked for, "" without one
+	stream   bool
+	ignored  bool   // an ignored endpoint
+	client   string // the name of the client key it came with
+	clientOf *client
+	secrets  []string // the client's own, for the redactor
+}
+
+// admit reads the request whole. A refusal is an answer that calls nobody.
+func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*request, *answer) {
+	req := &request{id: newID(), start: time.Now(), method: r.Method, header: r.Header}
+	req.path, req.query, _ = strings.Cut(r.RequestURI, "?")
+	req.endpoint = wire.ParseEndpoint(r.Method, req.path, req.query)
+	req.secrets = clientSecrets(r.Header, req.query)
+	if r.Method == http.MethodConnect || r.Method == http.MethodTrace || !strings.HasPrefix(r.RequestURI, "/") {
+		return req, invalid(http.StatusBadRequest, "bad_request", "CONNECT, TRACE and absolute request targets are not proxied; send a path such as /v1/chat/completions")
+	}
+	if climbs(req.path) {
+		return req, invalid(http.StatusBadRequest, "bad_request", "the path has a '..' segment")
+	}
+	if refusal := h.guard(w, r, s, req); refusal != nil {
+		return req, refusal
+	}
+	if websocket(r.Header) {
+		return req, &answer{status: http.StatusUpgradeRequired, kind: "invalid_request_error", code: "websocket_off", message: "WebSocket is off here; use HTTP"}
+	}
+	req.ignored = s.ignored[config.IgnoredEndpoint{Method: r.Method, Path: req.path}]
+	body, refusal := readBody(w, r, s.Config.Server.MaxBodyBytes)
+	if refusal != nil {
+		return req, refusal
+	}
+	req.body = body
+	return req, req.scan(s)
+}
+
+// scan finds the model, and whether a stream is wanted.
+func (q *request) scan(s *Snapshot) *answer {
+	if coding := strings.Join(q.header.Values("Content-Encoding"), ", "); coding != "" && len(q.body) > 0 {
+		plain, err := wire.DecodeAll(coding, q.body, s.Config.Server.MaxBodyBytes)
+		switch {
+		case errors.Is(err, wire.ErrUnknownCoding):
+			if s.opaque() {
+				return nil
+			}
+			return invalid(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Content-Encoding "+s.Redact.Quote(coding, 60)+" is not understood; send gzip, zstd, br, deflate or none")
+		case errors.Is(err, wire.ErrTooLarge):
+			return tooLarge(s.Config.Server.MaxBodyBytes)
+		case err != nil:
+			return invalid(http.StatusBadRequest, "bad_content_encoding", "the body does not decode as "+s.Redact.Quote(coding, 60))
+		}
+		q.body = plain
+		// Forwarded decoded: the header would lie from here on.
+		q.header = q.header.Clone()
+		q.header.Del("Content-Encoding")
+	}
+	var broken error
+	if media, params, err := mime.ParseMediaType(q.header.Get("Content-Type")); err == nil && media == "multipart/form-data" {
+		q.doc, broken = wire.ScanMultipart(q.body, params["boundary"])
+	} else if first := firstByte(q.body); first == '{' || first == '[' || (q.endpoint.Generation && first != 0) {
+		q.doc, broken = wire.Scan(q.body)
+	}
+	if broken != nil {
+		q.doc = nil
+	}
+	q.model = q.endpoint.Model
+	if q.doc != nil {
+		if name, ok := q.doc.Model(); ok {
+			q.model = name
+		} else if q.doc.HasModel() {
+			q.model = ""
+		}
+	}
+	q.stream = q.wantsStream()
+	if broken != nil && s.Routes.Pool() == nil && q.model == "" {
+		return invalid(http.StatusBadRequest, "invalid_body", "the body cannot be read: "+s.Redact.Quote(broken.Error(), 200))
+	}
+	return nil
+}
+
+// wantsStream says whether the client asked for a stream: in the body, the path or
+// the query, or by Ollama's default.
+func (q *request) wantsStream() bool {
+	if q.endpoint.Stream {
+		return true
+	}
+	if q.doc != nil {
+		if on, ok := q.doc.Bool("stream"); ok {
+			return on
+		}
+		if format, ok := q.doc.String("stream_format"); ok && format == "sse" {
+			return true
+		}
+	}
+	return q.endpoint.StreamDefault
+}
+
+// route finds the chain that serves the request.
+func (q *request) route(s *Snapshot) (*route.Chain, *answer) {
+	name := q.model
+	if name == "" && s.Routes.Pool() == nil {
+		if name = s.Config.Server.DefaultModel; name == "" {
+			return nil, &answer{status: http.StatusBadRequest, kind: "invalid_request_error", code: "missing_model", available: s.namesFor(q.clientOf),
+				message: "the request names no model; send one of the virtual models, or set server.default_model"}
+		}
+	}
+	chain, err := s.Routes.Route(name)
+	if err != nil {
+		return nil, &answer{status: http.StatusNotFound, kind: "invalid_request_error", code: "model_not_found", available: s.namesFor(q.clientOf),
+			message: fmt.Sprintf("model '%s' is no virtual model here", s.Redact.Quote(name, 200))}
+	}
+	return chain, nil
+}
+
+// sticky is the session key; "" without one. With client keys configured it is
+// the client's own name space.
+func (q *request) sticky(s *Snapshot, chain *route.Chain) string {
+	body := func(...string) (string, bool) { return "", false }
+	if q.doc != nil {
+		body = q.doc.String
+	}
+	key := route.SessionKey(q.header, body, s.stickyKeys(chain))
+	if key != "" && q.client != "" {
+		key = q.client + "\x00" + key
+	}
+	return key
+}
+
+// ask is what judging the answer needs to know.
+func (q *request) ask(s *Snapshot, c *route.Candidate) probe.Ask {
+	return probe.Ask{Method: q.method, AcceptEncoding: q.header.Values("Accept-Encoding"), Want: wire.Want{
+		Kind: q.endpoint.Kind, Stream: q.stream, Array: q.endpoint.Array, MinChars: s.Config.Server.MinContentChars,
+		TerminalOptional: c.TerminalOptional, Judged: q.endpoint.Generation, ErrorIsFailure: q.method == http.MethodPost,
+	}}
+}
+
+// readBody reads at most limit bytes. Over it the rest is read and thrown away, as
+// far as is reasonable, so that the client hears the answer instead of a reset.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *answer) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	if r.ContentLength > limit {
+		if r.Header.Get("Expect") == "" {
+			discard(w, r, limit)
+		}
+		w.Header().Set("Connection", "close")
+		return nil, tooLarge(limit)
+	}
+	var body []byte
+	var err error
+	if r.ContentLength >= 0 {
+		body = make([]byte, r.ContentLength)
+		_, err = io.ReadFull(r.Body, body)
+		if err == nil {
+			// The server notices that a client leaves only once the body's end
+			// has been read.
+			_, _ = r.Body.Read(make([]byte, 1))
+		}
+	} else {
+		body, err = io.ReadAll(io.LimitReader(r.Body, limit+1))
+	}
+	switch {
+	case int64(len(body)) > limit:
+		discard(w, r, limit)
+		w.Header().Set("Connection", "close")
+		return nil, tooLarge(limit)
+	case err != nil:
+		return nil, invalid(http.StatusBadRequest, "bad_body", "the request body could not be read whole")
+	}
+	return body, nil
+}
+
+// discardTime bounds how long the rest of a body that is too large is read.
+const discardTime = 10 * time.Second
+
+func discard(w http.ResponseWriter, r *http.Request, limit int64) {
+	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(discardTime)) == nil {
+		_, _ = io.CopyN(io.Discard, r.Body, 2*limit+1<<20) // whatever comes, the answer is 413
+	}
+}
+
+func tooLarge(limit int64) *answer {
+	return invalid(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("the request body is larger than max_body_bytes (%d)", limit))
+}
+
+// clientSecrets are a client's own credentials, to be kept out of every text.
+func clientSecrets(h http.Header, query string) (secrets []string) {
+	for _, name := range credentials {
+		secrets = append(secrets, h[name]...)
+	}
+	if strings.Contains(query, "=") {
+		if values, err := url.ParseQuery(query); err == nil {
+			secrets = append(secrets, values["key"]...)
+		}
+	}
+	return secrets
+}
+
+// websocket says whether the client wants to leave HTTP for a WebSocket.
+func websocket(h http.Header) bool {
+	for _, line := range h["Upgrade"] {
+		for protocol := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(protocol), "websocket") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// firstByte is the first byte that is no JSON white space; 0 without one.
+func firstByte(b []byte) byte {
+	for _, c := range b {
+		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
+			return c
+		}
+	}
+	return 0
+}
+
+// newID is a fresh request id.
+func newID() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails (crypto/rand)
+	return "req_" + hex.EncodeToString(b[:])
+}

@@ -1,0 +1,189 @@
+package proxy
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"understudy/internal/config"
+	"understudy/internal/route"
+)
+
+// A client is somebody who may call, by the digest of the key.
+type client struct {
+	name   string
+	digest [sha256.Size]byte
+	models map[string]bool // nil = all
+}
+
+func newClient(c config.Client) (client, error) {
+	known := client{name: c.Name}
+	if c.KeySHA256 != "" {
+		raw, err := hex.DecodeString(c.KeySHA256)
+		if err != nil || len(raw) != len(known.digest) {
+			return known, fmt.Errorf("key_sha256 is no SHA-256 in hex")
+		}
+		copy(known.digest[:], raw)
+	} else if secret, err := c.Key.Resolve(); err == nil {
+		known.digest = secret.Digest()
+	}
+	// A key that is missing stays all zeros, which no text's SHA-256 is known to
+	// give: that client cannot call.
+	if len(c.Models) > 0 {
+		known.models = map[string]bool{}
+		for _, m := range c.Models {
+			known.models[m] = true
+		}
+	}
+	return known, nil
+}
+
+// may says whether the client's list holds a model; the pool is "*".
+func (c *client) may(model string) bool { return c == nil || c.models == nil || c.models[model] }
+
+// guard decides who may call at all, before anything is read: web pages, other
+// hosts' names, and, where client keys are configured, who has none. It writes the
+// CORS headers that listed origins need.
+func (h *Handler) guard(w http.ResponseWriter, r *http.Request, s *Snapshot, req *request) *answer {
+	if len(s.clients) > 0 {
+		req.clientOf = s.identify(r)
+	}
+	if req.clientOf == nil && !s.knownHost(r.Host) {
+		host := s.Redact.Quote(r.Host, 100)
+		return invalid(http.StatusForbidden, "unknown_host", fmt.Sprintf("Host '%s' is not one of this program's; if it is, add allowed_hosts: [%s] to the server section", host, host))
+	}
+	if refusal := s.origin(w.Header(), r); refusal != nil {
+		return refusal
+	}
+	if len(s.clients) > 0 && req.clientOf == nil {
+		return &answer{status: http.StatusUnauthorized, kind: "invalid_request_error", code: "invalid_api_key", message: "the client key is missing or wrong"}
+	}
+	if req.clientOf != nil {
+		req.client = req.clientOf.name
+	}
+	return nil
+}
+
+// origin refuses requests that a web page makes somebody's browser send, unless the
+// page's origin is this listener's or listed.
+func (s *Snapshot) origin(out http.Header, r *http.Request) *answer {
+	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	listed := origin != "" && origin != "null" && s.origins[strings.ToLower(origin)]
+	if listed {
+		out.Set("Access-Control-Allow-Origin", origin)
+		out.Add("Vary", "Origin")
+		out.Set("Access-Control-Expose-Headers", "*")
+		return nil
+	}
+	if u, err := url.Parse(origin); origin != "" && err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && site != "cross-site" {
+		return nil
+	}
+	if origin != "" || site == "cross-site" || site == "same-site" {
+		shown := s.Redact.Quote(origin, 100)
+		return invalid(http.StatusForbidden, "origin_not_allowed", fmt.Sprintf("requests from web pages of other origins are refused; to let this one in, add cors_origins: [\"%s\"] to the server section", shown))
+	}
+	return nil
+}
+
+// preflight answers a listed origin's CORS preflight; true when it did.
+func (s *Snapshot) preflight(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodOptions || r.Header.Get("Origin") == "" || r.Header.Get("Access-Control-Request-Method") == "" || !s.knownHost(r.Host) {
+		return false
+	}
+	if !s.origins[strings.ToLower(r.Header.Get("Origin"))] {
+		return false
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS")
+	if names := r.Header.Get("Access-Control-Request-Headers"); names != "" {
+		h.Set("Access-Control-Allow-Headers", names)
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	h.Add("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// identify finds the client whose key the request carries. Every key is compared,
+// in constant time, so that the time taken says nothing about which one matched.
+func (s *Snapshot) identify(r *http.Request) (found *client) {
+	for _, text := range presented(r) {
+		digest := sha256.Sum256([]byte(text))
+		for i := range s.clients {
+			if subtle.ConstantTimeCompare(digest[:], s.clients[i].digest[:]) == 1 {
+				found = &s.clients[i]
+			}
+		}
+	}
+	return found
+}
+
+// presented are the keys a request carries, wherever the dialects put them.
+func presented(r *http.Request) (keys []string) {
+	for _, line := range r.Header["Authorization"] {
+		if scheme, rest, ok := strings.Cut(line, " "); ok && strings.EqualFold(scheme, "bearer") {
+			keys = append(keys, strings.TrimSpace(rest))
+		}
+	}
+	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key", "Api-Key"} {
+		keys = append(keys, r.Header[name]...)
+	}
+	if strings.Contains(r.URL.RawQuery, "key=") {
+		keys = append(keys, r.URL.Query()["key"]...)
+	}
+	return keys
+}
+
+// permit says whether the client may use the chain: its list must hold the chain,
+// and the request must name one model, not two.
+func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
+	c := req.clientOf
+	if c == nil || c.models == nil {
+		return nil
+	}
+	refused := func(why string) *answer { return invalid(http.StatusForbidden, "model_not_allowed", why) }
+	if req.doc != nil && len(req.doc.Models()) > 1 {
+		return refused("the request names more than one model")
+	}
+	if req.model == "" {
+		return refused("the request names no model, and this client key is for certain models only")
+	}
+	if req.endpoint.Model != "" && req.endpoint.Model != req.model {
+		return refused("the request names one model in its path and another in its body")
+	}
+	if !c.may(chain.Model) {
+		return refused(fmt.Sprintf("this client key is not for model '%s'", s.Redact.Quote(req.model, 200)))
+	}
+	return nil
+}
+
+// namesFor are the virtual models that a client may use.
+func (s *Snapshot) namesFor(c *client) []string {
+	names := slices.Clone(s.Routes.Names())
+	return slices.DeleteFunc(names, func(name string) bool { return !c.may(name) })
+}
+
+// knownHost says whether a Host header is one this program answers to. A name that
+// is none may be somebody's domain that points here (DNS rebinding).
+func (s *Snapshot) knownHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	if name == "" {
+		return true // HTTP/1.0: no name, no rebinding
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true
+	}
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || name == strings.ToLower(s.Config.Server.Host) || s.hosts[name] || s.hosts[strings.ToLower(host)]
+}

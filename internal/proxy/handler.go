@@ -1,0 +1,236 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"understudy/internal/health"
+	"understudy/internal/probe"
+	"understudy/internal/route"
+	"understudy/internal/stats"
+)
+
+// A Handler serves requests by the snapshot that is current when they come.
+// Everything else it holds outlives snapshots.
+type Handler struct {
+	snap       atomic.Pointer[Snapshot]
+	board      *health.Board
+	ledger     *stats.Ledger
+	transports *Transports
+	target     Target
+	log        *slog.Logger
+	rand       func() float64
+}
+
+// New makes a handler that serves s. board, ledger and transports are shared with
+// whoever shows and keeps them; random gives numbers in [0, 1).
+func New(s *Snapshot, board *health.Board, ledger *stats.Ledger, transports *Transports, log *slog.Logger, random func() float64) *Handler {
+	h := &Handler{board: board, ledger: ledger, transports: transports, log: log, rand: random}
+	h.snap.Store(s)
+	return h
+}
+
+// Swap puts another snapshot in place at once and returns the former one. Running
+// requests finish on theirs.
+func (h *Handler) Swap(s *Snapshot) *Snapshot { return h.snap.Swap(s) }
+
+// Snapshot is the one that new requests are served by.
+func (h *Handler) Snapshot() *Snapshot { return h.snap.Load() }
+
+// Board is the health of every candidate; it outlives snapshots.
+func (h *Handler) Board() *health.Board { return h.board }
+
+// Ledger is what happened; it outlives snapshots.
+func (h *Handler) Ledger() *stats.Ledger { return h.ledger }
+
+// Frozen counts the identities that are frozen now.
+func (h *Handler) Frozen() (n int) {
+	now := time.Now()
+	for _, f := range h.board.Freezes(now) {
+		if f.Until.After(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// Key is an identity on the board.
+func Key(id route.ID) health.Key { return key(id) }
+
+// Target is the switch of target mode.
+func (h *Handler) Target() *Target { return &h.target }
+
+// ServeHTTP is the way of one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s := h.snap.Load() // once; never again in this request
+	if h.alive(w, r, s) {
+		return
+	}
+	req, refusal := h.admit(w, r, s) // 1
+	var chain *route.Chain
+	if refusal == nil {
+		if h.page(w, req, s) {
+			return
+		}
+		chain, refusal = req.route(s) // 2
+	}
+	if refusal == nil {
+		refusal = s.permit(req, chain)
+	}
+	if refusal != nil {
+		h.refuse(w, req, refusal)
+		return
+	}
+	run := h.begin(s, req, chain)
+	defer run.report() // 8, whatever happens
+	run.finish(r.Context(), w, run.race(r.Context()))
+}
+
+// begin opens the record of a request.
+func (h *Handler) begin(s *Snapshot, req *request, chain *route.Chain) *run {
+	h.ledger.Enter(chain.Model)
+	r := &run{h: h, s: s, req: req, chain: chain, rules: s.rules[chain], redact: s.Redact.with(req.secrets)}
+	r.record = stats.Record{ID: req.id, Model: chain.Model, Client: req.client, Method: req.method, Path: s.Redact.Quote(req.path, 300),
+		Dialect: req.endpoint.Dialect.String(), Stream: req.stream, Ignored: req.ignored, Start: req.start, Winner: -1,
+		Ending: stats.Cancelled, Usage: stats.NoUsage()}
+	return r
+}
+
+// finish sends what the race came to. An answer that broke off ends with a panic of
+// http.ErrAbortHandler: the client sees a cut, never a false end.
+func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
+	defer r.drop()
+	head := w.Header()
+	head.Set("X-Understudy-Request-Id", r.req.id)
+	head.Set("X-Understudy-Attempts", strconv.Itoa(len(r.record.Tries)))
+	switch {
+	case res.won != nil:
+		r.deliver(ctx, w, res.won)
+	case res.pass != nil:
+		r.passOn(ctx, w, res.pass)
+	case res.answer != nil:
+		r.record.Ending, r.record.Status = stats.Exhausted, res.answer.status
+		if res.answer.status == 0 {
+			panic(http.ErrAbortHandler) // target_mode_timeout_action: drop_connection
+		}
+		res.answer.write(w, r.req.endpoint.Dialect, r.req.id, len(r.record.Tries))
+	}
+}
+
+// deliver relays the winner and settles its lease by how it ended.
+func (r *run) deliver(ctx context.Context, w http.ResponseWriter, win *won) {
+	x := win.exchange
+	defer x.Close()
+	outcome, strike := health.Abandoned, health.Strike{}
+	// Deferred, so that a panic on the way leaves no request in flight.
+	defer func() { win.lease.Settle(outcome, time.Now(), strike) }()
+	win.lease.Released(time.Now())
+	r.record.Winner, r.record.Status = win.try, x.Status
+	t := &r.record.Tries[win.try]
+	r.record.Released = time.Since(r.req.start)
+	t.Released = time.Since(t.Start)
+	w.Header().Set("X-Understudy-Candidate", visible(win.candidate.Name))
+	n, err := relay(ctx, w, x, r.delivery(win.candidate))
+	t.End, t.Bytes, t.Usage = time.Since(t.Start), n, stats.Usage(x.Usage())
+	if t.FirstContent == 0 {
+		t.FirstContent = since(t.Start, x.FirstContent)
+	}
+	r.record.Bytes, r.record.Usage = n, t.Usage
+	if !x.FirstContent.IsZero() {
+		r.record.FirstContent = x.FirstContent.Sub(r.req.start)
+	}
+	switch {
+	case errors.Is(err, errClient):
+		t.Verdict, r.record.Ending = stats.Abandoned, stats.Cancelled
+		t.Text = "the client left"
+		panic(http.ErrAbortHandler)
+	case x.Ending() == probe.Whole:
+		outcome, r.record.Ending = health.OK, stats.Success
+	default:
+		outcome, r.record.Ending = health.Failed, stats.Broken
+		t.Verdict, t.Class, t.Fault, t.Text = stats.Failed, "bad_stream", "server", "an error of the upstream's own, after release"
+		if x.Err() != nil {
+			f := probe.Classify(x.Clock().Context(), probe.Relay, x.Err())
+			t.Class, t.Text = f.Class(), "broke off after release: "+r.redact.Quote(f.Text, 200)
+		}
+		strike = health.Strike{Counts: win.strikes, Error: t.Text}
+		r.h.strike(r, win, t)
+		if x.Ending() == probe.Broken {
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// passOn sends a failed answer as it came.
+func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
+	defer k.failure.Close()
+	r.record.Ending = stats.PassedThrough
+	if k.failure.Empty {
+		r.record.Ending = stats.EmptyPassed
+		r.record.Winner = k.try
+		r.record.Usage = r.record.Tries[k.try].Usage
+	}
+	r.record.Released = time.Since(r.req.start)
+	w.Header().Set("X-Understudy-Candidate", visible(k.candidate.Name))
+	x := k.failure.Held
+	if x == nil {
+		r.record.Status, r.record.Bytes = passEmbedded(w, k.failure, r.req.endpoint.Dialect)
+		return
+	}
+	r.record.Status = x.Status
+	n, err := relay(ctx, w, x, r.delivery(k.candidate))
+	r.record.Bytes = n
+	if err != nil || x.Ending() == probe.Broken {
+		if err != nil {
+			r.record.Ending = stats.Cancelled
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (r *run) delivery(*route.Candidate) delivery {
+	server := &r.s.Config.Server
+	return delivery{stall: server.RelayStallTimeout, writeIdle: server.WriteIdleTimeout, errorEvent: server.BrokenStream == "error_event",
+		dialect: r.req.endpoint.Dialect, kind: r.req.endpoint.Kind}
+}
+
+// load is how many requests a candidate has in flight, for plans.
+func (h *Handler) load(id route.ID) int { return h.board.InFlight(key(id)) }
+
+// why says, for plans, why a candidate is passed over. It is advice: Acquire decides.
+func (h *Handler) why(id route.ID) (string, bool) {
+	now := time.Now()
+	if standing, freeze := h.board.Standing(key(id), now); standing == health.Frozen {
+		return frozenFor(freeze, now), true
+	}
+	return "", false
+}
+
+// soonest is how long until the first of these thaws; 0 where none is frozen.
+func (h *Handler) soonest(keys []health.Key) time.Duration {
+	now := time.Now()
+	_, until, ok := h.board.Soonest(keys, now)
+	if !ok {
+		return 0
+	}
+	return max(until.Sub(now), 0)
+}
+
+// strike freezes a candidate whose released answers break again and again.
+func (h *Handler) strike(r *run, win *won, t *stats.Try) {
+	server := &r.s.Config.Server
+	now := time.Now()
+	if !win.strikes || server.AutoHedgeThreshold == 0 || win.lease.Streak()+1 < server.AutoHedgeThreshold {
+		return
+	}
+	length := min(server.AutoHedge, server.FreezeMax)
+	holds := h.board.Freeze(key(win.candidate.ID), health.Freeze{Length: length, By: health.Streak,
+		Reason: strconv.Itoa(win.lease.Streak()+1) + " failures in a row, the last: " + t.Text}, now)
+	t.Hedged, t.Froze = true, holds.Until.Sub(now)
+	h.ledger.MarkFrozen(string(win.candidate.ID), now, holds.Until)
+}

@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"net/url"
+	"strings"
+)
+
+// joinURL makes an upstream's URL of its base and a client's escaped path and raw
+// query: base path, client path, both queries, order and escapes kept. "//" is
+// folded at the joint and at the client path's start. Where the base ends in a
+// version and the client's path begins with one, the base's stands for both,
+// unless plain is set.
+func joinURL(base *url.URL, path, query string, plain bool) *url.URL {
+	u := *base
+	u.User, u.Fragment, u.RawFragment = nil, "", ""
+	head := strings.TrimRight(base.EscapedPath(), "/")
+	tail := "/" + strings.TrimLeft(path, "/")
+	if !plain && isVersion(head[strings.LastIndexByte(head, '/')+1:]) {
+		first, rest, more := strings.Cut(tail[1:], "/")
+		if isVersion(first) {
+			if tail = ""; more {
+				tail = "/" + strings.TrimLeft(rest, "/")
+			}
+		}
+	}
+	if tail == "/" && path == "" {
+		tail = ""
+	}
+	setPath(&u, head+tail)
+	switch {
+	case base.RawQuery == "":
+		u.RawQuery = query
+	case query != "":
+		u.RawQuery = base.RawQuery + "&" + query
+	}
+	u.ForceQuery = false
+	return &u
+}
+
+// setPath gives u exactly this escaped path. net/url would escape some bytes anew
+// that clients may send as they are; Opaque carries those through.
+func setPath(u *url.URL, escaped string) {
+	if escaped == "" {
+		escaped = "/"
+	}
+	u.Opaque = ""
+	if path, err := url.PathUnescape(escaped); err == nil {
+		u.Path, u.RawPath = path, escaped
+		if u.EscapedPath() == escaped {
+			return
+		}
+	}
+	u.Opaque = escaped
+}
+
+// isVersion says whether a path segment is an API version: v1, v4, v1beta, v1alpha2.
+func isVersion(s string) bool {
+	if len(s) < 2 || s[0] != 'v' {
+		return false
+	}
+	s = strings.TrimLeft(s[1:], "0123456789")
+	if s == "" {
+		return true
+	}
+	for _, ending := range []string{"alpha", "beta"} {
+		if rest, ok := strings.CutPrefix(s, ending); ok {
+			return strings.Trim(rest, "0123456789") == ""
+		}
+	}
+	return false
+}
+
+// climbs says whether a path has a ".." segment in any encoding, however often it
+// was escaped and whichever slash stands around it.
+func climbs(path string) bool {
+	for range 8 {
+		for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+			if segment == ".." {
+				return true
+			}
+		}
+		next, err := url.PathUnescape(path)
+		if err != nil || next == path {
+			return false
+		}
+		path = next
+	}
+	// What is still escaped after eight rounds was made to hide something.
+	return true
+}
+
+// withoutKey drops the `key` parameters of a raw query (Gemini's credential) and
+// keeps everything else as it stands.
+func withoutKey(query string) string {
+	if !strings.Contains(query, "=") {
+		return query
+	}
+	var kept []string
+	dropped := false
+	for part := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); err == nil && plain == "key" {
+			dropped = true
+			continue
+		}
+		kept = append(kept, part)
+	}
+	if !dropped {
+		return query
+	}
+	return strings.Join(kept, "&")
+}

@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// race finds the answer: along the chain once, and in target mode again and again.
+func (r *run) race(ctx context.Context) result {
+	if d := r.s.Config.Server.ChainTimeout; d > 0 {
+		r.deadline = r.req.start.Add(d)
+	}
+	res := r.walk(ctx)
+	if res.exhausted && r.empty == nil && !r.onlyClients() && r.h.target.On() && !r.req.ignored {
+		res = r.insist(ctx)
+	}
+	if !res.exhausted {
+		return res
+	}
+	return r.last()
+}
+
+// onlyClients says whether every called candidate failed by the client's fault.
+func (r *run) onlyClients() bool { return r.clients != nil && !r.others }
+
+// last is what goes to the client when nobody is left: never worse than what it
+// would have got without a proxy.
+func (r *run) last() result {
+	switch {
+	case r.empty != nil:
+		k := r.empty
+		r.empty = nil
+		return result{pass: k}
+	case r.onlyClients():
+		k := r.clients
+		r.clients = nil
+		return result{pass: k}
+	}
+	return result{answer: r.exhausted(r.why)}
+}
+
+// A Target is the switch of target mode, which outlives snapshots and is off after
+// a restart.
+type Target struct{ on atomic.Bool }
+
+// On says whether target mode is on.
+func (t *Target) On() bool { return t.on.Load() }
+
+// Set switches it and returns what it was.
+func (t *Target) Set(on bool) (before bool) { return t.on.Swap(on) }
+
+// insist is target mode: the chain is walked again from its head until somebody
+// answers, a person switches it off, the client leaves, or the time is up. A
+// running round ends first. chain_timeout does not count in it.
+func (r *run) insist(ctx context.Context) result {
+	server := &r.s.Config.Server
+	end := time.Now().Add(server.TargetMaxWait)
+	r.deadline = time.Time{}
+	for {
+		if !r.rest(ctx, end, server.TargetInterval) {
+			return result{gone: true}
+		}
+		if !r.h.target.On() {
+			return result{exhausted: true}
+		}
+		if !time.Now().Before(end) {
+			return result{answer: r.untargeted()}
+		}
+		r.others = false
+		if res := r.walk(ctx); !res.exhausted || r.empty != nil {
+			return res
+		}
+	}
+}
+
+// rest waits for the next round: for the interval, or, where everything is frozen,
+// for the soonest thaw or a change on the board, and never beyond end. It is false
+// when the client has left.
+func (r *run) rest(ctx context.Context, end time.Time, interval time.Duration) bool {
+	for {
+		changed := r.h.board.Changed()
+		wait := interval
+		frozen := r.allFrozen()
+		if frozen {
+			wait = max(r.h.soonest(r.keys()), time.Millisecond)
+		}
+		wait = min(wait, time.Until(end))
+		timer := time.NewTimer(max(wait, 0))
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-changed:
+			timer.Stop()
+			if frozen && !r.allFrozen() {
+				return true
+			}
+			if !frozen {
+				// Somebody's freeze; the interval goes on from here.
+				interval = max(0, wait)
+			}
+		}
+	}
+}
+
+// allFrozen says whether nobody in the chain could be called now.
+func (r *run) allFrozen() bool {
+	plan := r.chain.Plan("", r.h.load, r.h.why)
+	return len(plan.Steps) == 0
+}
+
+// untargeted is the answer when target mode's time is up.
+func (r *run) untargeted() *answer {
+	a := r.exhausted("target mode's time is up")
+	switch r.s.Config.Server.TargetTimeoutAction {
+	case "return_429":
+		a.status, a.code = http.StatusTooManyRequests, "target_mode_all_unavailable"
+	case "return_502":
+		a.status, a.code = http.StatusBadGateway, "target_mode_all_unavailable"
+	case "drop_connection":
+		a.status = 0
+	default:
+		a.status, a.code = http.StatusGatewayTimeout, "target_mode_gateway_timeout"
+	}
+	a.kind = a.code
+	return a
+}

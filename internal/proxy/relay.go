@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"understudy/internal/probe"
+	"understudy/internal/wire"
+)
+
+// errClient marks a client that left or takes nothing more, apart from an upstream
+// that breaks.
+var errClient = errors.New("client takes nothing")
+
+// delivery is how an answer goes out.
+type delivery struct {
+	stall      time.Duration // relay_stall_timeout
+	writeIdle  time.Duration // write_idle_timeout
+	errorEvent bool          // broken_stream: error_event
+	dialect    wire.Dialect
+	kind       wire.Kind
+}
+
+// relay sends a released answer: its head once, the held bytes, and the rest as it
+// comes, each read flushed. It is the only function that writes an upstream's
+// answer. The headers that are ours stand in w already. It returns how many body
+// bytes were written, and errClient or nil; how the answer itself ended is the
+// Exchange's Ending, and a broken one must be followed by an abort.
+func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d delivery) (n int64, err error) {
+	x.Clock().Release(d.stall)
+	head(w.Header(), x)
+	w.WriteHeader(x.Status)
+	control := http.NewResponseController(w)
+	send := func(b []byte, flush bool) error {
+		if d.writeIdle > 0 {
+			// Not every writer can have a deadline; then the client is trusted.
+			_ = control.SetWriteDeadline(time.Now().Add(d.writeIdle))
+		}
+		m, err := w.Write(b)
+		n += int64(m)
+		if err == nil && flush {
+			err = control.Flush()
+		}
+		if err != nil {
+			return errors.Join(errClient, err)
+		}
+		return nil
+	}
+	if held := x.Held(); len(held) > 0 || !x.Done() {
+		if err := send(held, !x.Done() || x.Ending() == probe.Broken); err != nil {
+			return n, err
+		}
+	}
+	for !x.Done() {
+		b, err := x.Next()
+		if len(b) > 0 {
+			if err := send(b, true); err != nil {
+				return n, err
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if ctx.Err() != nil {
+			return n, errClient
+		}
+	}
+	if ctx.Err() != nil && x.Ending() == probe.Broken {
+		return n, errClient
+	}
+	if x.Ending() == probe.Broken && d.errorEvent {
+		if event := wire.BrokenEvent(d.dialect, d.kind, x.Reader(), "the upstream's answer broke off"); len(event) > 0 {
+			if err := send(event, true); err != nil {
+				return n, err
+			}
+		}
+	}
+	if x.Ending() != probe.Broken {
+		trailers(w.Header(), x.Trailer())
+	}
+	return n, nil
+}
+
+// head writes the upstream's headers beside ours.
+func head(dst http.Header, x *probe.Exchange) {
+	ours := dst.Clone()
+	returnable(dst, x.Header)
+	for name, values := range ours {
+		dst[name] = values
+	}
+	if x.Stream {
+		// People run nginx in front, which would collect a stream.
+		if dst.Get("X-Accel-Buffering") == "" {
+			dst.Set("X-Accel-Buffering", "no")
+		}
+		if dst.Get("Cache-Control") == "" {
+			dst.Set("Cache-Control", "no-cache")
+		}
+	}
+}
+
+// trailers passes on what came after the body.
+func trailers(dst, upstream http.Header) {
+	for name, values := range upstream {
+		dst[http.TrailerPrefix+name] = values
+	}
+}
+
+// passEmbedded sends the error that an upstream hid in a 2xx answer: with the
+// status it carries, else 400, in the dialect's envelope.
+func passEmbedded(w http.ResponseWriter, f *probe.Failure, d wire.Dialect) (int, int64) {
+	status := f.Embedded
+	if status == 0 {
+		status = http.StatusBadRequest
+	}
+	body := wire.Envelope(d, f.Body)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	n, _ := w.Write(body) // a client that has left cannot be told
+	return status, int64(n)
+}

@@ -1,0 +1,458 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"understudy/internal/health"
+	"understudy/internal/probe"
+	"understudy/internal/route"
+	"understudy/internal/rule"
+	"understudy/internal/stats"
+	"understudy/internal/wire"
+)
+
+// A run is one request on its way through one chain: what has been tried and what
+// is kept for the end. It belongs to one goroutine.
+type run struct {
+	h     *Handler
+	s     *Snapshot
+	req   *request
+	chain *route.Chain
+	rules *rule.Set
+
+	record   stats.Record
+	redact   *Redactor
+	deadline time.Time // chain_timeout; zero = none
+
+	round   int    // attempts made since the chain was last begun
+	empty   *kept  // the first well-formed empty answer
+	clients *kept  // the last failure that was the client's own fault
+	others  bool   // some candidate failed for another reason
+	lines   []line // what became of every candidate
+	why     string // what ended the walk before its end; "" = nothing did
+}
+
+// kept is a failure whose answer may still go to the client.
+type kept struct {
+	failure   *probe.Failure
+	candidate *route.Candidate
+	try       int
+}
+
+// line says, for people, what became of a candidate.
+type line struct {
+	candidate *route.Candidate
+	text      string
+	tries     int
+}
+
+// A result is what a walk along the chain came to: exactly one field is set.
+type result struct {
+	won       *won
+	pass      *kept   // goes to the client as it came
+	answer    *answer // ours
+	gone      bool    // the client has left
+	exhausted bool    // nobody is left
+}
+
+// won is the answer to release, with the lease that its upstream still holds.
+type won struct {
+	exchange  *probe.Exchange
+	candidate *route.Candidate
+	lease     *health.Lease
+	try       int
+	strikes   bool // a failure after release counts towards auto-hedge
+}
+
+func key(id route.ID) health.Key { return health.Key("u:" + string(id)) }
+
+// walk goes along the chain once, in the plan's order.
+func (r *run) walk(ctx context.Context) result {
+	plan := r.chain.Plan(r.req.sticky(r.s, r.chain), r.h.load, r.h.why)
+	r.round, r.why = 0, ""
+	for _, skip := range plan.Skips {
+		r.skip(skip.Candidate, skip.Reason)
+	}
+	if len(plan.Steps) == 0 && r.s.Config.Server.WhenAllFrozen == "try_soonest" {
+		if res, ok := r.soonest(ctx); ok {
+			return res
+		}
+	}
+	// A candidate on probation whose trial is taken is passed over, and tried
+	// only where nobody is left.
+	var passedOver []route.Step
+	for _, step := range plan.Steps {
+		res, later := r.candidate(ctx, step.Candidate, false)
+		if later {
+			passedOver = append(passedOver, step)
+		}
+		if !res.exhausted || r.why != "" {
+			return res
+		}
+	}
+	for _, step := range passedOver {
+		if res, _ := r.candidate(ctx, step.Candidate, true); !res.exhausted || r.why != "" {
+			return res
+		}
+	}
+	return result{exhausted: true}
+}
+
+// chainSpent is why a walk ends early when chain_timeout is over.
+const chainSpent = "the time for all attempts (chain_timeout) is used up"
+
+// stop ends the walk before its end.
+func (r *run) stop(why string) result {
+	r.why = why
+	return result{exhausted: true}
+}
+
+// soonest sends one attempt to the frozen candidate that is nearest its thaw.
+func (r *run) soonest(ctx context.Context) (result, bool) {
+	now := time.Now()
+	nearest, _, ok := r.h.board.Soonest(r.keys(), now)
+	if !ok {
+		return result{}, false
+	}
+	for _, tier := range r.chain.Tiers {
+		for i := range tier {
+			c := &tier[i]
+			if key(c.ID) != nearest || !c.Enabled {
+				continue
+			}
+			id, missing := identify(c)
+			if missing != "" {
+				return result{}, false
+			}
+			res, _ := r.try(ctx, c, id, r.h.board.Seize(nearest, now), 1)
+			return res, true
+		}
+	}
+	return result{}, false
+}
+
+// candidate tries one candidate as often as the rules say. An exhausted result
+// means: on to the next; later, that it was passed over because somebody else is
+// trying it.
+func (r *run) candidate(ctx context.Context, c *route.Candidate, last bool) (_ result, later bool) {
+	for n := 1; ; n++ {
+		switch {
+		case ctx.Err() != nil:
+			return result{gone: true}, false
+		case r.spent():
+			return r.stop(chainSpent), false
+		case r.chain.Pool && r.round >= r.s.Config.Pool.MaxAttempts:
+			return r.stop("max_attempts is used up"), false
+		}
+		id, missing := identify(c)
+		if missing != "" {
+			r.skip(c, missing+" is not set")
+			return result{exhausted: true}, false
+		}
+		now := time.Now()
+		lease, freeze, ok := r.h.board.Acquire(key(c.ID), now, last)
+		if !ok {
+			if freeze.Until.After(now) {
+				r.skip(c, frozenFor(freeze, now))
+				return result{exhausted: true}, false
+			}
+			return result{exhausted: true}, true
+		}
+		res, again := r.try(ctx, c, id, lease, n)
+		if again <= 0 {
+			return res, false
+		}
+		if !r.sleep(ctx, again) {
+			if ctx.Err() != nil {
+				return result{gone: true}, false
+			}
+			return r.stop(chainSpent), false
+		}
+	}
+}
+
+// try makes one attempt, the n-th at this candidate, and decides what follows. It
+// returns how long to wait before the same candidate is tried again, 0 = it is not.
+func (r *run) try(ctx context.Context, c *route.Candidate, id identity, lease *health.Lease, n int) (result, time.Duration) {
+	r.redact = r.redact.with(id.secrets)
+	r.round++
+	m := &marks{start: time.Now()}
+	x, f := r.h.attempt(ctx, r.s, r.req, r.chain, c, id, r.left(), m)
+	now := time.Now()
+	t := stats.Try{Candidate: string(c.ID), Name: c.Name, Model: c.Model, Start: m.start, End: now.Sub(m.start),
+		Connected: time.Duration(m.connected.Load()), Header: time.Duration(m.header.Load()), Usage: stats.NoUsage()}
+	if x != nil {
+		t.Status, t.Verdict = x.Status, stats.OK
+		t.FirstByte, t.FirstContent = since(m.start, x.FirstByte), since(m.start, x.FirstContent)
+		r.record.Tries = append(r.record.Tries, t)
+		return result{won: &won{exchange: x, candidate: c, lease: lease, try: len(r.record.Tries) - 1, strikes: r.strikes()}}, 0
+	}
+	if f.Usage != nil {
+		t.Usage = stats.Usage(*f.Usage)
+	}
+	if ctx.Err() != nil || errors.Is(f.Cause, probe.ErrChainSpent) {
+		// Ended by the client or by our own budget: that says nothing about the
+		// upstream.
+		lease.Settle(health.Abandoned, now, health.Strike{})
+		t.Verdict, t.Text = stats.Abandoned, f.Text
+		r.record.Tries = append(r.record.Tries, t)
+		f.Close()
+		if ctx.Err() != nil {
+			return result{gone: true}, 0
+		}
+		r.line(c, "cut off: "+f.Text)
+		return r.stop(chainSpent), 0
+	}
+	return r.decide(c, lease, f, t, n, now)
+}
+
+// decide settles a failed attempt by the rules.
+func (r *run) decide(c *route.Candidate, lease *health.Lease, f *probe.Failure, t stats.Try, n int, now time.Time) (result, time.Duration) {
+	max := r.s.Config.Server.FreezeMax
+	d := r.rules.Decide(rule.Case{Failure: f, Attempts: n}, max, r.h.rand())
+	account := r.account(f)
+	t.Verdict, t.Status, t.Class, t.Fault, t.Rule, t.Text = stats.Failed, f.Status, f.Class(), f.Fault.String(), d.Rule, account
+	if f.Empty && f.WellFormed {
+		t.Verdict = stats.Empty
+	}
+	wait, froze := r.freeze(c, lease, f, d, account, now, &t)
+	blameless := f.Fault == wire.FaultClient || f.Fault == wire.FaultAffinity
+	outcome := health.Failed
+	if blameless {
+		outcome = health.Abandoned // it says nothing about the upstream, and passes a trial on
+	}
+	lease.Settle(outcome, now, health.Strike{Counts: r.strikes() && t.Verdict == stats.Failed, Error: account})
+	if d.Next == rule.Again && wait > 0 && !t.Hedged {
+		t.Action, t.Wait = "retry", wait
+	} else if d.Next == rule.Return {
+		t.Action = "passthrough"
+	} else if t.Action = "next"; froze > 0 {
+		t.Action = "freeze"
+	}
+	t.Froze = froze
+	r.record.Tries = append(r.record.Tries, t)
+	r.line(c, account)
+	r.h.logAttempt(r, &t)
+
+	k := &kept{failure: f, candidate: c, try: len(r.record.Tries) - 1}
+	switch t.Action {
+	case "passthrough":
+		return r.pass(k), 0
+	case "retry":
+		f.Close()
+		return result{}, wait
+	}
+	r.keep(k)
+	return result{exhausted: true}, 0
+}
+
+// freeze puts the freeze that follows a failure on the board, before the lease is
+// settled so that no trial slips in between. It returns how long to wait for a
+// retry, and how long the candidate is frozen.
+func (r *run) freeze(c *route.Candidate, lease *health.Lease, f *probe.Failure, d rule.Decision, account string, now time.Time, t *stats.Try) (wait, froze time.Duration) {
+	server := &r.s.Config.Server
+	length, by, reason := d.Freeze, health.Rule, account
+	if f.Fault != wire.FaultClient && f.Fault != wire.FaultAffinity {
+		previous, onProbation := lease.Again(now)
+		if onProbation && (d.Grow || length == 0) {
+			// The trial failed and nobody says for how long: frozen again, in
+			// chains for twice the time.
+			if !r.chain.Pool {
+				previous *= 2
+			}
+			length = min(max(length, previous), server.FreezeMax)
+		}
+		if r.strikes() && !(f.Empty && f.WellFormed) && server.AutoHedgeThreshold > 0 && lease.Streak()+1 >= server.AutoHedgeThreshold {
+			if hedge := min(server.AutoHedge, server.FreezeMax); hedge > length {
+				length, by, t.Hedged = hedge, health.Streak, true
+				reason = fmt.Sprintf("%d failures in a row, the last: %s", lease.Streak()+1, account)
+			}
+		}
+	}
+	wait = d.Wait
+	if length <= 0 {
+		return wait, 0
+	}
+	holds := r.h.board.Freeze(key(c.ID), health.Freeze{Length: length, By: by, Reason: reason}, now)
+	froze = holds.Until.Sub(now)
+	r.h.ledger.MarkFrozen(string(c.ID), now, holds.Until)
+	if d.Next == rule.Again && froze > wait {
+		// Longer than this request would wait: a retry would only be refused.
+		if froze-wait > time.Second {
+			return 0, froze
+		}
+		wait = froze
+	}
+	return wait, froze
+}
+
+// strikes says whether failures count towards auto-hedge here.
+func (r *run) strikes() bool { return !r.chain.Pool && !r.req.ignored }
+
+// pass hands a failed answer to the client, as far as there is one.
+func (r *run) pass(k *kept) result {
+	if k.failure.Kind == probe.Status && k.failure.Held != nil || k.failure.Kind == probe.BadStream && k.failure.Body != nil && !k.failure.Empty {
+		return result{pass: k}
+	}
+	if k.failure.Empty && k.failure.WellFormed {
+		return result{pass: k}
+	}
+	k.failure.Close()
+	r.others = true
+	return result{answer: r.exhausted("a rule ends the request here, and there is no answer to pass on")}
+}
+
+// keep remembers what may still go to the client when nobody is left.
+func (r *run) keep(k *kept) {
+	f := k.failure
+	switch {
+	case f.Empty && f.WellFormed && r.empty == nil:
+		r.empty = k
+		r.others = true
+		return
+	case f.Fault == wire.FaultClient && (f.Kind != probe.Status || f.Held != nil):
+		if r.clients != nil {
+			r.clients.failure.Close()
+		}
+		r.clients = k
+		return
+	}
+	r.others = true
+	f.Close()
+}
+
+// drop closes whatever was kept and is not needed any more.
+func (r *run) drop() {
+	for _, k := range []*kept{r.empty, r.clients} {
+		if k != nil {
+			k.failure.Close()
+		}
+	}
+	r.empty, r.clients = nil, nil
+}
+
+// account is one line on a failure, fit for anybody's eyes.
+func (r *run) account(f *probe.Failure) string {
+	text := f.Text
+	if f.Kind != probe.Status {
+		text = f.Class() + ": " + f.Text
+	}
+	if f.Fault != wire.FaultServer || f.Kind == probe.Status {
+		text += " (" + f.Fault.String() + ")"
+	}
+	if f.Code != "" {
+		text += " " + f.Code
+	}
+	if f.Message != "" {
+		text += ": " + f.Message
+	}
+	return r.redact.Quote(text, 300)
+}
+
+// line notes what became of a candidate's attempt.
+func (r *run) line(c *route.Candidate, text string) {
+	for i := range r.lines {
+		if r.lines[i].candidate == c {
+			r.lines[i].text, r.lines[i].tries = text, r.lines[i].tries+1
+			return
+		}
+	}
+	r.lines = append(r.lines, line{c, text, 1})
+}
+
+// skip notes a candidate that was not called, once per request.
+func (r *run) skip(c *route.Candidate, reason string) {
+	if slices.ContainsFunc(r.lines, func(l line) bool { return l.candidate == c }) {
+		return
+	}
+	r.lines = append(r.lines, line{c, reason, 0})
+	r.record.Skips = append(r.record.Skips, stats.Skip{Candidate: string(c.ID), Name: c.Name, Reason: reason})
+}
+
+// attempts are the lines for the exhausted answer.
+func (r *run) attempts() []string {
+	out := make([]string, 0, len(r.lines))
+	for _, l := range r.lines {
+		name := l.candidate.Name
+		if l.candidate.Model != "" && l.candidate.Model != name {
+			name += " (" + l.candidate.Model + ")"
+		}
+		text := name + ": " + l.text
+		if l.tries > 1 {
+			text += fmt.Sprintf(" (%d attempts)", l.tries)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// exhausted is the answer when no candidate is left.
+func (r *run) exhausted(why string) *answer {
+	a := &answer{status: http.StatusBadGateway, kind: "upstream_all_failed", code: "upstream_all_failed", model: r.chain.Model, attempts: r.attempts(), retry: r.h.soonest(r.keys())}
+	what := "virtual model '" + r.chain.Model + "'"
+	if r.chain.Pool {
+		what = "the pool"
+		if len(r.record.Tries) == 0 && a.retry > 0 {
+			a.status = http.StatusServiceUnavailable
+		}
+	}
+	a.message = "no upstream of " + what + " gave an answer"
+	if why != "" {
+		a.message += ": " + why
+	}
+	return a
+}
+
+// keys are the chain's candidates on the board.
+func (r *run) keys() (keys []health.Key) {
+	for _, tier := range r.chain.Tiers {
+		for i := range tier {
+			if tier[i].Enabled {
+				keys = append(keys, key(tier[i].ID))
+			}
+		}
+	}
+	return keys
+}
+
+// left is what remains of chain_timeout; 0 = no bound.
+func (r *run) left() time.Duration {
+	if r.deadline.IsZero() {
+		return 0
+	}
+	return max(time.Millisecond, time.Until(r.deadline))
+}
+
+func (r *run) spent() bool { return !r.deadline.IsZero() && !time.Now().Before(r.deadline) }
+
+// sleep waits, unless the client leaves or the chain's time runs out before.
+func (r *run) sleep(ctx context.Context, d time.Duration) bool {
+	if !r.deadline.IsZero() && time.Until(r.deadline) <= d {
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// frozenFor says why a candidate was passed over, and for how long it will be.
+func frozenFor(f health.Freeze, now time.Time) string {
+	return fmt.Sprintf("frozen, %d s left: %s", wholeSeconds(f.Until.Sub(now)), f.Reason)
+}
+
+func since(start, t time.Time) time.Duration {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Sub(start)
+}
