@@ -51,6 +51,12 @@ func TestJSONStringFindsEverySpecialByte(t *testing.T) {
 	}
 }
 
+func TestSyntaxErrorSaysWhereAndWhat(t *testing.T) {
+	if _, err := Scan([]byte(`{"a":tru}`)); err == nil || err.Error() != "at byte 5: a value is due" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestJSONCursor(t *testing.T) {
 	raw := []byte("{ \"a\" : [ 1 , {\"x\":\"]}\"} ,\"s\\\"\" ] ,\r\n\"b\\u0063\":-1.5e3,\"n\":null , \"o\":{\"a\":{}}\t}")
 	var got []string

@@ -196,6 +196,16 @@ func TestParseEndpoint(t *testing.T) {
 	}
 }
 
+func TestDialectAndKindNames(t *testing.T) {
+	for got, want := range map[string]string{OpenAI.String(): "openai", Anthropic.String(): "anthropic", Gemini.String(): "gemini",
+		Ollama.String(): "ollama", Dialect(9).String(): "unknown", Other.String(): "other", OllamaGenerate.String(): "ollama generate",
+		Images.String(): "images", Kind(99).String(): "unknown"} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestWithModelReplacesOneSegment(t *testing.T) {
 	for _, c := range []struct{ request, model, want string }{
 		{"POST /v1beta/models/auto:generateContent", "gemini-2.5-pro", "/v1beta/models/gemini-2.5-pro:generateContent"},
