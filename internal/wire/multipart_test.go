@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// form writes a form's text with the boundary B and CRLF: a line "=" starts a
-// part whose header follows up to an empty line.
+// form writes a form with the boundary B and CRLF. Each part is its header's
+// lines, an empty line, and its content, which is left as it is.
 func form(parts ...string) string {
 	var b strings.Builder
 	for _, part := range parts {
