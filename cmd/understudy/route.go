@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"understudy/internal/config"
 	"understudy/internal/daemon"
@@ -67,7 +68,7 @@ func (c *routeCommand) Run(std streams) error {
 	for _, step := range plan.Steps {
 		one := previewStep{ID: shownID(step.Candidate.Candidate), BaseURL: safeURL(step.Candidate.BaseURL), Model: step.Candidate.Model, Tier: step.Tier, MissingEnv: missingEnv(step.Candidate.Candidate)}
 		if step.Score > 0 {
-			score := step.Score
+			score := min(step.Score, math.MaxFloat64) // JSON knows no infinity
 			one.Score = &score
 		}
 		out.Candidates = append(out.Candidates, one)

@@ -143,6 +143,19 @@ func (c *Clock) Said() {
 	}
 }
 
+// Proved ends the budgets for the whole attempt and for the first content: the
+// answer is good and only held for longer. The stall clock goes on.
+func (c *Clock) Proved() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range []*time.Timer{c.total, c.content} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	c.budget.Content = 0
+}
+
 // Release ends every clock that runs before release and starts the one that runs
 // after it: idle is the longest silence from now on, 0 = none.
 func (c *Clock) Release(idle time.Duration) {

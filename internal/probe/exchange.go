@@ -44,18 +44,28 @@ type Exchange struct {
 	resp    *http.Response
 	src     *source
 	reader  *wire.Reader // nil where the body is not read, only passed on
-	held    []byte
+	held    spool
 	size    int64 // decoded bytes read
 	pending error // what the last read before release said besides its bytes
 	ending  Ending
 	err     error
 	closed  bool
+
+	proved, announced bool // delivery complete: it is good; the holding was told
 }
 
-// Held are the bytes to send first. They are valid until the first Next.
-func (x *Exchange) Held() []byte { return x.held }
+// SendHeld gives the bytes to send first, in order, and forgets them. They are
+// valid during the call only. An error is the receiver's, or the disk's.
+func (x *Exchange) SendHeld(to func([]byte) error) error {
+	err := x.held.send(to)
+	x.held.drop()
+	return err
+}
 
-// Done says that Held is all there is: nothing is left to read.
+// HeldBytes is how many bytes SendHeld would give.
+func (x *Exchange) HeldBytes() int64 { return x.held.len() }
+
+// Done says that what is held is all there is: nothing is left to read.
 func (x *Exchange) Done() bool { return x.ending != Open }
 
 // Ending says how the answer ended; Open while it has not.
@@ -64,7 +74,7 @@ func (x *Exchange) Ending() Ending { return x.ending }
 // Err says what broke the answer; nil unless Ending is Broken.
 func (x *Exchange) Err() error { return x.err }
 
-// Context is done when the attempt is cancelled or one of its clocks has run out.
+// Clock runs the attempt's budgets.
 func (x *Exchange) Clock() *Clock { return x.clock }
 
 // Usage is what the answer reported so far.
@@ -73,6 +83,14 @@ func (x *Exchange) Usage() wire.Usage {
 		return wire.NoUsage()
 	}
 	return x.reader.Usage()
+}
+
+// Format is how the answer's bytes are framed, as far as they were read.
+func (x *Exchange) Format() wire.Format {
+	if x.reader == nil {
+		return wire.Opaque
+	}
+	return x.reader.Open().Format
 }
 
 // Reader is the dialect's reader of this answer; nil where nobody reads it.
@@ -84,7 +102,6 @@ func (x *Exchange) Trailer() http.Header { return x.resp.Trailer }
 // Next returns the next bytes for the client, valid until the following call. At
 // the end it returns io.EOF, and Ending says which end it was.
 func (x *Exchange) Next() ([]byte, error) {
-	x.held = nil
 	if x.ending != Open {
 		return nil, io.EOF
 	}
@@ -157,12 +174,13 @@ func (x *Exchange) judgeEnd(err error) Ending {
 }
 
 // Close gives the connection back, or ends it where the body was not read to its
-// end. It may be called more than once; Held is dead after it.
+// end. It may be called more than once; what is held is gone after it.
 func (x *Exchange) Close() {
 	if x.closed {
 		return
 	}
 	x.closed = true
+	x.held.drop()
 	x.src.close()
 	x.clock.Cancel(nil)
 }

@@ -23,6 +23,23 @@ type Ask struct {
 	// AcceptEncoding is the client's own header: a coding it allows is passed on
 	// as it came.
 	AcceptEncoding []string
+	// Delivery is how long a healthy stream is held beyond the proof that it is.
+	Delivery Delivery
+}
+
+// A Delivery holds a stream for longer than it takes to prove good. The zero
+// Delivery holds it no longer.
+type Delivery struct {
+	// Complete holds it until its terminal event, or its end.
+	Complete bool
+	// Window holds it for that long after it proved good.
+	Window time.Duration
+	// Memory is how many of the held bytes stay in memory, Limit how many are held
+	// at all; beyond it the stream is released.
+	Memory, Limit int64
+	// Holding is called once when bytes of an event stream begin to be held; nil =
+	// nobody wants to know.
+	Holding func()
 }
 
 // Judge reads an answer until it may be released or has failed; exactly one of
@@ -32,6 +49,10 @@ type Ask struct {
 func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange, *Failure) {
 	clock.Heard()
 	x := open(clock, resp, ask)
+	if !ask.Want.Stream || !ask.Want.Judged {
+		ask.Delivery = Delivery{}
+	}
+	x.held.memory = ask.Delivery.Memory
 	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusNotModified {
 		return nil, x.refused(budget)
 	}
@@ -40,7 +61,7 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 		return x, nil
 	}
 	for {
-		if failure, done := x.read(budget); failure != nil {
+		if failure, done := x.read(budget, ask.Delivery); failure != nil {
 			return nil, failure
 		} else if done {
 			return x, nil
@@ -75,12 +96,12 @@ func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
 }
 
 // read reads once and judges: a failure, or done when the answer may be released.
-func (x *Exchange) read(budget Budget) (_ *Failure, done bool) {
+func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
 	out, plain, err := x.src.next()
 	if len(out) > 0 {
 		x.clock.Heard()
 	}
-	x.held = append(x.held, out...)
+	full := x.held.add(out)
 	x.take(plain)
 	if x.reader == nil {
 		// Unreadable bytes are released with the first one.
@@ -92,7 +113,13 @@ func (x *Exchange) read(budget Budget) (_ *Failure, done bool) {
 		}
 		return nil, false
 	}
+	if d.Complete {
+		return x.complete(out, err, full, d)
+	}
 	if _, ok := x.reader.Release(); ok {
+		if d.Window > 0 && err == nil && !x.reader.Terminal() && x.reader.Verdict() != wire.Erred {
+			return x.window(d)
+		}
 		return nil, x.release(err)
 	}
 	switch {
@@ -126,7 +153,7 @@ func (x *Exchange) ended() (*Failure, bool) {
 	}
 	if x.reader.Verdict() == wire.Empty {
 		f := &Failure{Kind: BadStream, Phase: Probe, Status: x.Status, Fault: wire.FaultServer, Text: x.reader.Why(),
-			Empty: true, WellFormed: x.reader.WellFormed(), Body: clip(x.held), Usage: x.usage()}
+			Empty: true, WellFormed: x.reader.WellFormed(), Body: clip(x.held.mem), Usage: x.usage()}
 		if f.WellFormed {
 			x.ending = Whole
 			f.Held = x
@@ -149,7 +176,7 @@ func (x *Exchange) sick() *Failure {
 		}
 		f.Status = x.Status
 	} else {
-		f.Body = clip(x.held)
+		f.Body = clip(x.held.mem)
 	}
 	x.Close()
 	return f
@@ -188,7 +215,9 @@ func (x *Exchange) refused(budget Budget) *Failure {
 	for err == nil && (budget.Hold <= 0 || x.size < budget.Hold) {
 		var out, plain []byte
 		out, plain, err = x.src.next()
-		x.held = append(x.held, out...)
+		if full := x.held.add(out); full != nil {
+			err = full
+		}
 		x.take(plain)
 		if room := rulesBody - len(seen); room > 0 {
 			seen = append(seen, plain[:min(room, len(plain))]...)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"understudy/internal/wire"
 )
@@ -28,6 +29,50 @@ type source struct {
 	decoder io.ReadCloser
 	raw     []byte // coded bytes that the decoder has read and the client has not got
 	readErr error  // what the connection itself said
+
+	pumped chan chunk    // reads made ahead by a goroutine; nil without one
+	stop   chan struct{} // ends that goroutine
+}
+
+// chunk is one read made ahead.
+type chunk struct {
+	client, plain []byte
+	err           error
+}
+
+// pump has a goroutine read from here on, so that a reader may wait for bytes and
+// for a time at once. Every read is copied: this is for the few answers that are
+// held for a time.
+func (s *source) pump() {
+	s.pumped, s.stop = make(chan chunk), make(chan struct{})
+	go func() {
+		defer s.release()
+		for {
+			client, plain, err := s.read()
+			c := chunk{append([]byte(nil), client...), nil, err}
+			if c.plain = c.client; s.coding != "" && !s.plain {
+				c.plain = append([]byte(nil), plain...)
+			}
+			select {
+			case s.pumped <- c:
+			case <-s.stop:
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+}
+
+// nextUntil is next on a pumped source, not ok when the time comes first.
+func (s *source) nextUntil(end <-chan time.Time) (client, plain []byte, err error, ok bool) {
+	select {
+	case c := <-s.pumped:
+		return c.client, c.plain, c.err, true
+	case <-end:
+		return nil, nil, nil, false
+	}
 }
 
 func newSource(body io.ReadCloser, coding string, plain bool) *source {
@@ -35,8 +80,17 @@ func newSource(body io.ReadCloser, coding string, plain bool) *source {
 }
 
 // next reads on. The slices are valid until the next call; bytes may come along
-// with an error. A clean end is io.EOF.
+// with an error. A clean end is io.EOF; it is not called again after an error.
 func (s *source) next() (client, plain []byte, err error) {
+	if s.pumped != nil {
+		c := <-s.pumped
+		return c.client, c.plain, c.err
+	}
+	return s.read()
+}
+
+// read reads once from the body.
+func (s *source) read() (client, plain []byte, err error) {
 	if s.buf == nil {
 		return nil, nil, io.ErrClosedPipe
 	}
@@ -84,17 +138,24 @@ func (s *source) give(n int) []byte {
 }
 
 // close returns the buffer and closes the connection's body. Slices from next are
-// dead after it.
+// dead after it. It is called once.
 func (s *source) close() {
-	if s.buf == nil {
+	if s.pumped != nil {
+		close(s.stop)
+		s.body.Close() // wakes the goroutine's read
 		return
 	}
+	s.release()
+	s.body.Close()
+}
+
+// release gives back what reading needed.
+func (s *source) release() {
 	buffers.Put(s.buf)
 	s.buf = nil
 	if s.decoder != nil {
 		s.decoder.Close()
 	}
-	s.body.Close()
 }
 
 // tap is the source as the decoder reads it: it keeps the coded bytes.

@@ -141,7 +141,7 @@ type marks struct {
 
 // attempt sends the request to one candidate and judges the answer; exactly one of
 // the results is not nil. It has no ResponseWriter.
-func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain *route.Chain, c *route.Candidate, id identity, chainLeft time.Duration, m *marks) (*probe.Exchange, *probe.Failure) {
+func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain *route.Chain, c *route.Candidate, id identity, chainLeft time.Duration, m *marks, d probe.Delivery) (*probe.Exchange, *probe.Failure) {
 	b := budget(s, req, c, chainLeft)
 	clock := probe.NewClock(ctx, b)
 	traced := httptrace.WithClientTrace(clock.Context(), &httptrace.ClientTrace{
@@ -178,7 +178,9 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		clock.Cancel(nil)
 		return nil, f
 	}
-	return probe.Judge(clock, resp, req.ask(s, c), b)
+	ask := req.ask(s, c)
+	ask.Delivery = d
+	return probe.Judge(clock, resp, ask, b)
 }
 
 // budget is what one attempt may take.

@@ -13,6 +13,7 @@ import (
 	"understudy/internal/probe"
 	"understudy/internal/route"
 	"understudy/internal/stats"
+	"understudy/internal/wire"
 )
 
 // A Handler serves requests by the snapshot that is current when they come.
@@ -23,6 +24,7 @@ type Handler struct {
 	ledger     *stats.Ledger
 	transports *Transports
 	target     Target
+	hedges     hedgeBook
 	log        *slog.Logger
 	rand       func() float64
 }
@@ -86,15 +88,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, req, refusal)
 		return
 	}
-	run := h.begin(s, req, chain)
+	run := h.begin(w, s, req, chain)
 	defer run.report() // 8, whatever happens
 	run.finish(r.Context(), w, run.race(r.Context()))
 }
 
 // begin opens the record of a request.
-func (h *Handler) begin(s *Snapshot, req *request, chain *route.Chain) *run {
+func (h *Handler) begin(w http.ResponseWriter, s *Snapshot, req *request, chain *route.Chain) *run {
 	h.ledger.Enter(chain.Model)
-	r := &run{h: h, s: s, req: req, chain: chain, rules: s.rules[chain], redact: s.Redact.with(req.secrets)}
+	r := &run{h: h, s: s, req: req, chain: chain, rules: s.rules[chain], redact: s.Redact.with(req.secrets), sticky: req.sticky(s, chain)}
+	if chain.Hedge != nil && req.hedgeable() {
+		r.hedge = chain.Hedge
+		h.hedges.request(chain.Model, req.start)
+	}
+	r.deliver = chain.Delivery
+	if asked := req.header.Get("X-Understudy-Delivery"); asked == "complete" || asked == "window" || asked == "stream" {
+		r.deliver = asked
+	}
+	if r.deliver == "complete" && req.stream && req.endpoint.Generation && !req.endpoint.Array && req.endpoint.Dialect != wire.Ollama {
+		r.early = newEarly(w, req.id)
+	}
 	r.record = stats.Record{ID: req.id, Model: chain.Model, Client: req.client, Method: req.method, Path: s.Redact.Quote(req.path, 300),
 		Dialect: req.endpoint.Dialect.String(), Stream: req.stream, Ignored: req.ignored, Start: req.start, Winner: -1,
 		Ending: stats.Cancelled, Usage: stats.NoUsage()}
@@ -105,12 +118,24 @@ func (h *Handler) begin(s *Snapshot, req *request, chain *route.Chain) *run {
 // http.ErrAbortHandler: the client sees a cut, never a false end.
 func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 	defer r.drop()
+	r.early.end()
+	if r.early.begun() && !res.gone {
+		if res.won != nil && res.won.exchange.Format() != wire.SSE {
+			// A whole JSON answer cannot follow the head of an event stream.
+			res.won.exchange.Close()
+			res.won.lease.Settle(health.Abandoned, time.Now(), health.Strike{})
+			res = result{answer: r.exhausted("the answer is no event stream, and one had begun")}
+		}
+		if res.won == nil {
+			r.lateFailure(w, res)
+		}
+	}
 	head := w.Header()
 	head.Set("X-Understudy-Request-Id", r.req.id)
 	head.Set("X-Understudy-Attempts", strconv.Itoa(len(r.record.Tries)))
 	switch {
 	case res.won != nil:
-		r.deliver(ctx, w, res.won)
+		r.send(ctx, w, res.won)
 	case res.pass != nil:
 		r.passOn(ctx, w, res.pass)
 	case res.answer != nil:
@@ -122,8 +147,8 @@ func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 	}
 }
 
-// deliver relays the winner and settles its lease by how it ended.
-func (r *run) deliver(ctx context.Context, w http.ResponseWriter, win *won) {
+// send relays the winner and settles its lease by how it ended.
+func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	x := win.exchange
 	defer x.Close()
 	outcome, strike := health.Abandoned, health.Strike{}
@@ -193,10 +218,50 @@ func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
 	}
 }
 
+// completeMemory and completeLimit bound what is held of an answer that is
+// delivered complete: the first in memory, the second in all.
+const (
+	completeMemory = 1 << 20
+	completeLimit  = 64 << 20
+)
+
+// delivered is how long a healthy stream is held.
+func (r *run) delivered() probe.Delivery {
+	d := probe.Delivery{Memory: completeMemory, Limit: completeLimit}
+	switch {
+	case r.deliver == "complete":
+		d.Complete = true
+		if r.early != nil {
+			d.Holding = r.early.announce
+		}
+	case r.deliver == "window":
+		d.Window = r.chain.Hold
+	default:
+		return probe.Delivery{}
+	}
+	return d
+}
+
+// lateFailure tells a failure to a client that has the head of an event stream
+// already: the dialect's own error event, and then a break.
+func (r *run) lateFailure(w http.ResponseWriter, res result) {
+	r.record.Ending, r.record.Status = stats.Exhausted, http.StatusOK
+	a := res.answer
+	if res.pass != nil {
+		res.pass.failure.Close()
+		a = r.exhausted("the answer had begun")
+	}
+	event := wire.ErrorEvent(r.req.endpoint.Dialect, r.req.endpoint.Kind, a.message)
+	if _, err := w.Write(event); err == nil {
+		_ = http.NewResponseController(w).Flush() // a client that has left cannot be told
+	}
+	panic(http.ErrAbortHandler)
+}
+
 func (r *run) delivery(*route.Candidate) delivery {
 	server := &r.s.Config.Server
 	return delivery{stall: server.RelayStallTimeout, writeIdle: server.WriteIdleTimeout, errorEvent: server.BrokenStream == "error_event",
-		dialect: r.req.endpoint.Dialect, kind: r.req.endpoint.Kind}
+		dialect: r.req.endpoint.Dialect, kind: r.req.endpoint.Kind, begun: r.early.begun()}
 }
 
 // load is how many requests a candidate has in flight, for plans.

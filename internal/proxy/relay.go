@@ -23,6 +23,7 @@ type delivery struct {
 	errorEvent bool          // broken_stream: error_event
 	dialect    wire.Dialect
 	kind       wire.Kind
+	begun      bool // the head has gone out already (delivery complete)
 }
 
 // relay sends a released answer: its head once, the held bytes, and the rest as it
@@ -32,8 +33,10 @@ type delivery struct {
 // Exchange's Ending, and a broken one must be followed by an abort.
 func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d delivery) (n int64, err error) {
 	x.Clock().Release(d.stall)
-	head(w.Header(), x)
-	w.WriteHeader(x.Status)
+	if !d.begun {
+		head(w.Header(), x)
+		w.WriteHeader(x.Status)
+	}
 	control := http.NewResponseController(w)
 	send := func(b []byte, flush bool) error {
 		if d.writeIdle > 0 {
@@ -50,10 +53,12 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		}
 		return nil
 	}
-	if held := x.Held(); len(held) > 0 || !x.Done() {
-		if err := send(held, !x.Done() || x.Ending() == probe.Broken); err != nil {
-			return n, err
-		}
+	err = x.SendHeld(func(b []byte) error { return send(b, false) })
+	if err == nil && (!x.Done() || x.Ending() == probe.Broken) {
+		err = send(nil, true)
+	}
+	if err != nil {
+		return n, err
 	}
 	for !x.Done() {
 		b, err := x.Next()

@@ -1,13 +1,12 @@
 package proxy
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
+	"understudy/internal/config"
 	"understudy/internal/health"
 	"understudy/internal/probe"
 	"understudy/internal/route"
@@ -28,6 +27,10 @@ type run struct {
 	record   stats.Record
 	redact   *Redactor
 	deadline time.Time // chain_timeout; zero = none
+	sticky   string    // the session key
+	hedge    *config.Hedge
+	deliver  string // stream, complete or window
+	early    *early // delivery complete: tells the client that it is not forgotten
 
 	round   int    // attempts made since the chain was last begun
 	empty   *kept  // the first well-formed empty answer
@@ -71,38 +74,6 @@ type won struct {
 
 func key(id route.ID) health.Key { return health.Key("u:" + string(id)) }
 
-// walk goes along the chain once, in the plan's order.
-func (r *run) walk(ctx context.Context) result {
-	plan := r.chain.Plan(r.req.sticky(r.s, r.chain), r.h.load, r.h.why)
-	r.round, r.why = 0, ""
-	for _, skip := range plan.Skips {
-		r.skip(skip.Candidate, skip.Reason)
-	}
-	if len(plan.Steps) == 0 && r.s.Config.Server.WhenAllFrozen == "try_soonest" {
-		if res, ok := r.soonest(ctx); ok {
-			return res
-		}
-	}
-	// A candidate on probation whose trial is taken is passed over, and tried
-	// only where nobody is left.
-	var passedOver []route.Step
-	for _, step := range plan.Steps {
-		res, later := r.candidate(ctx, step.Candidate, false)
-		if later {
-			passedOver = append(passedOver, step)
-		}
-		if !res.exhausted || r.why != "" {
-			return res
-		}
-	}
-	for _, step := range passedOver {
-		if res, _ := r.candidate(ctx, step.Candidate, true); !res.exhausted || r.why != "" {
-			return res
-		}
-	}
-	return result{exhausted: true}
-}
-
 // chainSpent is why a walk ends early when chain_timeout is over.
 const chainSpent = "the time for all attempts (chain_timeout) is used up"
 
@@ -112,107 +83,10 @@ func (r *run) stop(why string) result {
 	return result{exhausted: true}
 }
 
-// soonest sends one attempt to the frozen candidate that is nearest its thaw.
-func (r *run) soonest(ctx context.Context) (result, bool) {
-	now := time.Now()
-	nearest, _, ok := r.h.board.Soonest(r.keys(), now)
-	if !ok {
-		return result{}, false
-	}
-	for _, tier := range r.chain.Tiers {
-		for i := range tier {
-			c := &tier[i]
-			if key(c.ID) != nearest || !c.Enabled {
-				continue
-			}
-			id, missing := identify(c)
-			if missing != "" {
-				return result{}, false
-			}
-			res, _ := r.try(ctx, c, id, r.h.board.Seize(nearest, now), 1)
-			return res, true
-		}
-	}
-	return result{}, false
-}
-
-// candidate tries one candidate as often as the rules say. An exhausted result
-// means: on to the next; later, that it was passed over because somebody else is
-// trying it.
-func (r *run) candidate(ctx context.Context, c *route.Candidate, last bool) (_ result, later bool) {
-	for n := 1; ; n++ {
-		switch {
-		case ctx.Err() != nil:
-			return result{gone: true}, false
-		case r.spent():
-			return r.stop(chainSpent), false
-		case r.chain.Pool && r.round >= r.s.Config.Pool.MaxAttempts:
-			return r.stop("max_attempts is used up"), false
-		}
-		id, missing := identify(c)
-		if missing != "" {
-			r.skip(c, missing+" is not set")
-			return result{exhausted: true}, false
-		}
-		now := time.Now()
-		lease, freeze, ok := r.h.board.Acquire(key(c.ID), now, last)
-		if !ok {
-			if freeze.Until.After(now) {
-				r.skip(c, frozenFor(freeze, now))
-				return result{exhausted: true}, false
-			}
-			return result{exhausted: true}, true
-		}
-		res, again := r.try(ctx, c, id, lease, n)
-		if again <= 0 {
-			return res, false
-		}
-		if !r.sleep(ctx, again) {
-			if ctx.Err() != nil {
-				return result{gone: true}, false
-			}
-			return r.stop(chainSpent), false
-		}
-	}
-}
-
-// try makes one attempt, the n-th at this candidate, and decides what follows. It
-// returns how long to wait before the same candidate is tried again, 0 = it is not.
-func (r *run) try(ctx context.Context, c *route.Candidate, id identity, lease *health.Lease, n int) (result, time.Duration) {
-	r.redact = r.redact.with(id.secrets)
-	r.round++
-	m := &marks{start: time.Now()}
-	x, f := r.h.attempt(ctx, r.s, r.req, r.chain, c, id, r.left(), m)
-	now := time.Now()
-	t := stats.Try{Candidate: string(c.ID), Name: c.Name, Model: c.Model, Start: m.start, End: now.Sub(m.start),
-		Connected: time.Duration(m.connected.Load()), Header: time.Duration(m.header.Load()), Usage: stats.NoUsage()}
-	if x != nil {
-		t.Status, t.Verdict = x.Status, stats.OK
-		t.FirstByte, t.FirstContent = since(m.start, x.FirstByte), since(m.start, x.FirstContent)
-		r.record.Tries = append(r.record.Tries, t)
-		return result{won: &won{exchange: x, candidate: c, lease: lease, try: len(r.record.Tries) - 1, strikes: r.strikes()}}, 0
-	}
-	if f.Usage != nil {
-		t.Usage = stats.Usage(*f.Usage)
-	}
-	if ctx.Err() != nil || errors.Is(f.Cause, probe.ErrChainSpent) {
-		// Ended by the client or by our own budget: that says nothing about the
-		// upstream.
-		lease.Settle(health.Abandoned, now, health.Strike{})
-		t.Verdict, t.Text = stats.Abandoned, f.Text
-		r.record.Tries = append(r.record.Tries, t)
-		f.Close()
-		if ctx.Err() != nil {
-			return result{gone: true}, 0
-		}
-		r.line(c, "cut off: "+f.Text)
-		return r.stop(chainSpent), 0
-	}
-	return r.decide(c, lease, f, t, n, now)
-}
-
 // decide settles a failed attempt by the rules.
-func (r *run) decide(c *route.Candidate, lease *health.Lease, f *probe.Failure, t stats.Try, n int, now time.Time) (result, time.Duration) {
+// It returns how long to wait before the same candidate is tried again, 0 = it is not.
+func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (result, time.Duration) {
+	c, lease, n := s.c, s.lease, s.n
 	max := r.s.Config.Server.FreezeMax
 	d := r.rules.Decide(rule.Case{Failure: f, Attempts: n}, max, r.h.rand())
 	account := r.account(f)
@@ -429,21 +303,6 @@ func (r *run) left() time.Duration {
 }
 
 func (r *run) spent() bool { return !r.deadline.IsZero() && !time.Now().Before(r.deadline) }
-
-// sleep waits, unless the client leaves or the chain's time runs out before.
-func (r *run) sleep(ctx context.Context, d time.Duration) bool {
-	if !r.deadline.IsZero() && time.Until(r.deadline) <= d {
-		return false
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // frozenFor says why a candidate was passed over, and for how long it will be.
 func frozenFor(f health.Freeze, now time.Time) string {

@@ -91,27 +91,36 @@ func BrokenEvent(d Dialect, k Kind, r *Reader, message string) []byte {
 	if !open.Appendable {
 		return nil
 	}
-	failure := map[string]any{"message": message, "type": "upstream_broke_off", "param": nil, "code": "upstream_broke_off"}
-	gemini := map[string]any{"error": map[string]any{"code": 502, "message": message, "status": "UNAVAILABLE"}}
-	switch {
-	case open.Format == NDJSON:
+	switch open.Format {
+	case NDJSON:
 		return append([]byte(open.Close), append(encoded(map[string]any{"error": message}), '\n')...)
-	case open.Format == Array:
-		return append([]byte(open.Close), encoded(gemini)...)
-	case open.Format != SSE:
-		return nil
-	case d == Anthropic:
-		return brokenFrame(open.Close, "error", encoded(map[string]any{"type": "error", "error": map[string]any{"type": "api_error", "message": message}}))
-	case d == Gemini:
-		return brokenFrame(open.Close, "", encoded(gemini))
-	case k == Responses:
-		return brokenFrame(open.Close, "error", encoded(map[string]any{"type": "error", "code": "server_error", "message": message, "param": nil}))
+	case Array:
+		return append([]byte(open.Close), encoded(geminiBroken(message))...)
+	case SSE:
+		return append([]byte(open.Close), ErrorEvent(d, k, message)...)
 	}
-	return brokenFrame(open.Close, "", encoded(map[string]any{"error": failure}))
+	return nil
 }
 
-func brokenFrame(before, name string, data []byte) []byte {
-	out := []byte(before)
+func geminiBroken(message string) map[string]any {
+	return map[string]any{"error": map[string]any{"code": 502, "message": message, "status": "UNAVAILABLE"}}
+}
+
+// ErrorEvent is a dialect's own error as an event of an event stream, whole.
+func ErrorEvent(d Dialect, k Kind, message string) []byte {
+	switch {
+	case d == Anthropic:
+		return errorFrame("error", encoded(map[string]any{"type": "error", "error": map[string]any{"type": "api_error", "message": message}}))
+	case d == Gemini:
+		return errorFrame("", encoded(geminiBroken(message)))
+	case k == Responses:
+		return errorFrame("error", encoded(map[string]any{"type": "error", "code": "server_error", "message": message, "param": nil}))
+	}
+	return errorFrame("", encoded(map[string]any{"error": map[string]any{"message": message, "type": "upstream_broke_off", "param": nil, "code": "upstream_broke_off"}}))
+}
+
+func errorFrame(name string, data []byte) []byte {
+	var out []byte
 	if name != "" {
 		out = append(append(append(out, "event: "...), name...), '\n')
 	}

@@ -1,0 +1,68 @@
+package probe
+
+import (
+	"io"
+	"time"
+
+	"understudy/internal/wire"
+)
+
+// complete judges an answer that is held until it is whole: a break, a stall or an
+// error anywhere before its terminal event is a failure, and nobody has seen a byte.
+func (x *Exchange) complete(out []byte, err, full error, d Delivery) (*Failure, bool) {
+	if len(out) > 0 && d.Holding != nil && !x.announced && x.reader.Open().Format == wire.SSE {
+		x.announced = true
+		d.Holding()
+	}
+	_, healthy := x.reader.Release()
+	if healthy && !x.proved {
+		// It has proved good: from here on only silence ends it, not its length.
+		x.proved = true
+		x.clock.Proved()
+	}
+	switch {
+	case x.reader.Verdict() == wire.Erred:
+		return x.sick(), false
+	case healthy && (x.reader.Terminal() || x.reader.Unknown() || full != nil || d.Limit > 0 && x.held.len() >= d.Limit):
+		return nil, x.release(err)
+	case err == io.EOF:
+		return x.ended()
+	case err != nil:
+		return x.broke(err), false
+	case full != nil:
+		return x.broke(full), false
+	}
+	return nil, false
+}
+
+// window holds an answer that has proved good for a while longer: what breaks
+// within that time fails over unseen.
+func (x *Exchange) window(d Delivery) (*Failure, bool) {
+	x.clock.Proved()
+	x.src.pump()
+	end := time.NewTimer(d.Window)
+	defer end.Stop()
+	for {
+		out, plain, err, ok := x.src.nextUntil(end.C)
+		if !ok {
+			return nil, x.release(nil)
+		}
+		if len(out) > 0 {
+			x.clock.Heard()
+		}
+		full := x.held.add(out)
+		x.take(plain)
+		switch {
+		case x.reader.Verdict() == wire.Erred:
+			return x.sick(), false
+		case err == nil && (x.reader.Terminal() || full != nil || d.Limit > 0 && x.held.len() >= d.Limit):
+			return nil, x.release(nil)
+		case err == io.EOF:
+			return x.ended()
+		case err != nil && x.reader.Terminal():
+			return nil, x.release(err)
+		case err != nil:
+			return x.broke(err), false
+		}
+	}
+}

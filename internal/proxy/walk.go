@@ -1,0 +1,350 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"understudy/internal/health"
+	"understudy/internal/probe"
+	"understudy/internal/route"
+	"understudy/internal/stats"
+)
+
+// A walk goes along a chain once. Its loop owns every decision; attempts only
+// report. One attempt at a time is plain failover; with a hedge another one starts
+// beside a silent one, on the same path.
+type walk struct {
+	*run
+	ctx     context.Context
+	queue   []*route.Candidate
+	passed  []*route.Candidate // on probation with the trial taken: only where nobody is left
+	last    bool               // the queue is passed, now
+	running []*seat
+	waiting []*seat // until they are tried again
+	reports chan report
+	hedgeAt time.Time // when the next attempt starts beside the running one; zero = never
+	hedged  int
+}
+
+// seat is one candidate's turn in a walk.
+type seat struct {
+	c      *route.Candidate
+	n      int // attempts made here, the running one included
+	lease  *health.Lease
+	id     identity
+	m      *marks
+	cancel context.CancelCauseFunc
+	due    time.Time // when it is tried again
+}
+
+// report is what an attempt came to.
+type report struct {
+	seat *seat
+	x    *probe.Exchange
+	f    *probe.Failure
+}
+
+// walk goes along the chain once, in the plan's order.
+func (r *run) walk(ctx context.Context) result {
+	plan := r.chain.Plan(r.sticky, r.h.load, r.h.why)
+	r.round, r.why = 0, ""
+	for _, skip := range plan.Skips {
+		r.skip(skip.Candidate, skip.Reason)
+	}
+	w := &walk{run: r, ctx: ctx, reports: make(chan report, len(plan.Steps)+1)}
+	if len(plan.Steps) == 0 && r.s.Config.Server.WhenAllFrozen == "try_soonest" {
+		w.soonest()
+	}
+	for _, step := range plan.Steps {
+		w.queue = append(w.queue, step.Candidate)
+	}
+	return w.loop()
+}
+
+// loop starts attempts and decides on what they report, until there is a result.
+func (w *walk) loop() result {
+	for {
+		if len(w.running)+len(w.waiting) == 0 && !w.startNext() {
+			return result{exhausted: true}
+		}
+		rep, ok := w.wait()
+		if w.ctx.Err() != nil {
+			if ok {
+				w.settle(rep)
+			}
+			w.cancelRest(probe.ErrClientGone)
+			return result{gone: true}
+		}
+		if !ok {
+			continue
+		}
+		if res := w.judge(rep); !res.exhausted {
+			w.cancelRest(probe.ErrHedgeLost)
+			return res
+		}
+		if w.why != "" {
+			w.cancelRest(probe.ErrChainSpent)
+			return result{exhausted: true}
+		}
+	}
+}
+
+// wait waits for a report, or does what comes due before one.
+func (w *walk) wait() (report, bool) {
+	select {
+	case rep := <-w.reports: // an attempt made in line has reported already
+		return rep, true
+	default:
+	}
+	var due <-chan time.Time
+	if at := w.nextDue(); !at.IsZero() {
+		timer := time.NewTimer(time.Until(at))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case rep := <-w.reports:
+		return rep, true
+	case <-w.ctx.Done():
+	case <-w.early.holding():
+		w.early.begin()
+	case <-w.early.tick():
+		w.early.comment()
+	case <-due:
+		w.resume(time.Now())
+	}
+	return report{}, false
+}
+
+// nextDue is the moment at which something is to be done without a report.
+func (w *walk) nextDue() (at time.Time) {
+	sooner := func(t time.Time) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for _, s := range w.waiting {
+		sooner(s.due)
+	}
+	if len(w.waiting) > 0 {
+		sooner(w.deadline)
+	}
+	sooner(w.hedgeAt)
+	return at
+}
+
+// resume does what has come due: retries, and the attempt beside a silent one.
+func (w *walk) resume(now time.Time) {
+	for _, s := range slices.Clone(w.waiting) {
+		if w.spent() {
+			w.waiting = nil
+			w.stop(chainSpent)
+			return
+		}
+		if s.due.After(now) {
+			continue
+		}
+		w.waiting = slices.DeleteFunc(w.waiting, func(o *seat) bool { return o == s })
+		w.start(s.c, s.n)
+	}
+	if !w.hedgeAt.IsZero() && !now.Before(w.hedgeAt) {
+		w.hedgeAt = time.Time{}
+		if len(w.running) > 0 && w.h.hedges.allow(w.chain.Model, w.hedge.Budget, now) && w.startNext() {
+			w.hedged++
+			w.h.hedges.add(w.chain.Model, now)
+			w.armHedge(now)
+		}
+	}
+}
+
+// startNext starts an attempt at the next candidate that can be had. It is false
+// when nobody is left, or the walk has to end.
+func (w *walk) startNext() bool {
+	for w.why == "" {
+		if len(w.queue) == 0 {
+			if len(w.passed) == 0 {
+				return false
+			}
+			w.queue, w.passed, w.last = w.passed, nil, true
+		}
+		c := w.queue[0]
+		w.queue = w.queue[1:]
+		if w.start(c, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// start makes the attempt after the n-th at a candidate, unless it has to be
+// passed over, or the walk has to end.
+func (w *walk) start(c *route.Candidate, n int) bool {
+	switch {
+	case w.spent():
+		w.stop(chainSpent)
+		return false
+	case w.chain.Pool && w.round >= w.s.Config.Pool.MaxAttempts:
+		w.stop("max_attempts is used up")
+		return false
+	}
+	id, missing := identify(c)
+	if missing != "" {
+		w.skip(c, missing+" is not set")
+		return false
+	}
+	now := time.Now()
+	lease, freeze, ok := w.h.board.Acquire(key(c.ID), now, w.last)
+	if !ok {
+		if freeze.Until.After(now) {
+			w.skip(c, frozenFor(freeze, now))
+		} else {
+			w.passed = append(w.passed, c)
+		}
+		return false
+	}
+	w.attempt(&seat{c: c, n: n + 1, lease: lease, id: id})
+	return true
+}
+
+// soonest starts the one attempt at the frozen candidate that is nearest its thaw.
+func (w *walk) soonest() {
+	now := time.Now()
+	nearest, _, ok := w.h.board.Soonest(w.keys(), now)
+	if !ok {
+		return
+	}
+	for _, tier := range w.chain.Tiers {
+		for i := range tier {
+			c := &tier[i]
+			if id, missing := identify(c); key(c.ID) == nearest && c.Enabled && missing == "" {
+				w.attempt(&seat{c: c, n: 1, lease: w.h.board.Seize(nearest, now), id: id})
+				return
+			}
+		}
+	}
+}
+
+// attempt sends a seat's request and has it report: in line where this is the only
+// attempt and nothing else can come due, else on a goroutine of its own.
+func (w *walk) attempt(s *seat) {
+	w.redact = w.redact.with(s.id.secrets)
+	w.round++
+	s.m = &marks{start: time.Now()}
+	ctx, cancel := context.WithCancelCause(w.ctx)
+	s.cancel = cancel
+	w.running = append(w.running, s)
+	left := w.left()
+	do := func() {
+		x, f := w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, w.delivered())
+		w.reports <- report{s, x, f}
+	}
+	if w.hedge == nil && w.early == nil {
+		do()
+		return
+	}
+	if len(w.running) == 1 {
+		w.armHedge(s.m.start)
+	}
+	go do() // ends with the attempt; its report always has room
+}
+
+// armHedge sets when the next attempt starts beside the running ones.
+func (w *walk) armHedge(now time.Time) {
+	if w.hedge == nil || w.hedged >= w.hedge.Max {
+		return
+	}
+	if after := w.hedgeAfter(now); after > 0 {
+		w.hedgeAt = now.Add(after)
+	}
+}
+
+// judge takes a report: the answer to release, or what follows from a failure.
+func (w *walk) judge(rep report) result {
+	s := rep.seat
+	w.running = slices.DeleteFunc(w.running, func(o *seat) bool { return o == s })
+	now := time.Now()
+	t := s.entry(now)
+	if rep.x != nil {
+		t.Status, t.Verdict = rep.x.Status, stats.OK
+		t.FirstByte, t.FirstContent = since(s.m.start, rep.x.FirstByte), since(s.m.start, rep.x.FirstContent)
+		w.record.Tries = append(w.record.Tries, t)
+		return result{won: &won{exchange: rep.x, candidate: s.c, lease: s.lease, try: len(w.record.Tries) - 1, strikes: w.strikes()}}
+	}
+	f := rep.f
+	if f.Usage != nil {
+		t.Usage = stats.Usage(*f.Usage)
+	}
+	if errors.Is(f.Cause, probe.ErrChainSpent) {
+		// Our own budget ended it: that says nothing about the upstream.
+		s.lease.Settle(health.Abandoned, now, health.Strike{})
+		t.Verdict, t.Text = stats.Abandoned, f.Text
+		w.record.Tries = append(w.record.Tries, t)
+		f.Close()
+		w.line(s.c, "cut off: "+f.Text)
+		return w.stop(chainSpent)
+	}
+	res, again := w.decide(s, f, t, now)
+	if again > 0 {
+		s.due = now.Add(again)
+		w.waiting = append(w.waiting, s)
+		return result{exhausted: true}
+	}
+	return res
+}
+
+// settle ends a report that nobody needs any more.
+func (w *walk) settle(rep report) {
+	s := rep.seat
+	w.running = slices.DeleteFunc(w.running, func(o *seat) bool { return o == s })
+	w.abandon(s, rep, "the client left")
+}
+
+// cancelRest ends the attempts that still run: nobody's failure. They are drained
+// in the background, since a connection may take a moment to end.
+func (w *walk) cancelRest(cause error) {
+	if len(w.running) == 0 {
+		return
+	}
+	rest := w.running
+	w.running = nil
+	for _, s := range rest {
+		s.cancel(cause)
+		t := s.entry(time.Now())
+		t.Verdict, t.Text = stats.Abandoned, cause.Error()
+		w.record.Tries = append(w.record.Tries, t)
+	}
+	reports := w.reports
+	go func() { // ends when the attempts have, which their cancelling sees to
+		for range rest {
+			rep := <-reports
+			rep.drop()
+			rep.seat.lease.Settle(health.Abandoned, time.Now(), health.Strike{})
+		}
+	}()
+}
+
+// abandon books an attempt that ended because the client left.
+func (w *walk) abandon(s *seat, rep report, why string) {
+	now := time.Now()
+	s.lease.Settle(health.Abandoned, now, health.Strike{})
+	t := s.entry(now)
+	t.Verdict, t.Text = stats.Abandoned, why
+	w.record.Tries = append(w.record.Tries, t)
+	rep.drop()
+}
+
+// drop closes what a report holds.
+func (rep report) drop() {
+	if rep.x != nil {
+		rep.x.Close()
+	}
+	rep.f.Close()
+}
+
+// entry begins the record of a seat's attempt.
+func (s *seat) entry(now time.Time) stats.Try {
+	return stats.Try{Candidate: string(s.c.ID), Name: s.c.Name, Model: s.c.Model, Start: s.m.start, End: now.Sub(s.m.start),
+		Connected: time.Duration(s.m.connected.Load()), Header: time.Duration(s.m.header.Load()), Usage: stats.NoUsage()}
+}
