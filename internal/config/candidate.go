@@ -55,6 +55,10 @@ var candidateKeys = []key[entry]{
 	custom(Key{Name: "api_key_file", Type: "path", Doc: "The file that holds the credential; white space at its end is dropped."}, func(d *decoder, n *node, e *entry) {
 		d.oneCredential(n, &e.Credential, func() (Credential, bool) {
 			s, ok := d.line(n)
+			if ok && looksSecret(s) {
+				d.errorOn(n, "no path of a file", "write the file's path; a key itself goes into api_key")
+				ok = false
+			}
 			return FileCredential(s, d.dir), ok
 		})
 	}),
@@ -71,7 +75,7 @@ var candidateKeys = []key[entry]{
 	override("stream_timeout", positive, "As in server, for this candidate.", func(c *Candidate) *dur { return &c.Stream }),
 	override("nonstream_timeout", positive, "As in server, for this candidate.", func(c *Candidate) *dur { return &c.Nonstream }),
 	override("content_timeout", zeroUp, "As in server, for this candidate.", func(c *Candidate) *dur { return &c.Content }),
-	flag("enabled", true, "Whether it is tried at all.", func(e *entry) *bool { return &e.Enabled }),
+	boolean("enabled", true, "Whether it is tried at all.", func(e *entry) *bool { return &e.Enabled }),
 	custom(Key{Name: "join", Type: "one of fold or plain", Default: "fold", Doc: "How base_url and the client's path meet: fold lets base_url's version stand for both, plain keeps both."}, func(d *decoder, n *node, e *entry) {
 		v, _ := d.choice(n, []string{"fold", "plain"})
 		e.PlainJoin = v == "plain"
@@ -253,7 +257,7 @@ func (d *decoder) headers(n *node, e *entry, env bool) {
 		if !d.visit(p.value) {
 			return
 		}
-		leave := d.enterName(p.key)
+		leave := d.enter("." + p.key)
 		switch name := strings.ToLower(p.key); {
 		case !headerName(p.key):
 			d.errorAt(p.span.start, "no name of a header", "write letters, digits and hyphens")

@@ -21,6 +21,8 @@ type decoder struct {
 	problems []Problem
 	// entries are the upstreams by id, for the virtual models that name them.
 	entries map[string]*entry
+	// syntax are the places of the problems that the parser found.
+	syntax map[[2]int]bool
 	// literal is set by the first secret that stands in the file itself.
 	literal bool
 }
@@ -40,9 +42,10 @@ func (d *decoder) add(s Severity, offset int, what, cure string) {
 	if offset >= 0 {
 		p.Line, p.Column = d.doc.position(offset)
 	}
-	// An anchor's mistake would show once per alias.
+	// An anchor's mistake would show once per alias, and what the parser has
+	// refused once more for what is missing without it.
 	same := func(q Problem) bool {
-		return q.Line == p.Line && q.Column == p.Column && q.What == p.What
+		return q.Line == p.Line && q.Column == p.Column && (q.What == p.What || d.syntax[[2]int{p.Line, p.Column}])
 	}
 	if len(d.problems) < maxProblems && !slices.ContainsFunc(d.problems, same) {
 		d.problems = append(d.problems, p)
@@ -96,20 +99,19 @@ func (d *decoder) unknownKey(p *pair, known []string) {
 		d.warnAt(p.span.start, p.key+" is retired and has no effect", "use "+by)
 		return
 	}
-	near := nearest(p.key, known)
-	if near == "" {
-		cure := "see docs/configuration.md for the keys of this section"
-		if len(known) <= 12 {
-			cure = "write " + words(known)
-		}
-		d.errorAt(p.span.start, "unknown key "+quoteKey(p.key), cure)
-		return
-	}
+	near, far := nearest(p.key, known)
 	what := "unknown key " + quoteKey(p.key)
-	if utf8.RuneCountInString(p.key) <= 24 && distance(p.key, near) <= 2 {
-		what = "unknown key " + strconv.Quote(p.key) // plainly a slip, whatever it looks like
+	switch {
+	case !far:
+		if distance(p.key, near) <= 2 && utf8.RuneCountInString(p.key) <= 40 {
+			what = "unknown key " + strconv.Quote(p.key) // plainly a slip, whatever it looks like
+		}
+		d.errorAt(p.span.start, what, "did you mean "+near+"?")
+	case len(known) <= 12:
+		d.errorAt(p.span.start, what, "write "+words(known))
+	default:
+		d.errorAt(p.span.start, what, "the nearest known key is "+near)
 	}
-	d.errorAt(p.span.start, what, "did you mean "+near+"?")
 }
 
 // wrongType reports a value of another type than wanted, never the value.
@@ -210,7 +212,7 @@ func (d *decoder) wrongChoice(n *node, options []string) {
 		return
 	}
 	cure := "write " + words(options)
-	if near := nearest(n.text, options); near != "" {
+	if near, far := nearest(n.text, options); !far {
 		cure = "did you mean " + near + "? (" + words(options) + ")"
 	}
 	d.errorOn(n, quoteValue(n.text)+" is not known here", cure)
@@ -286,8 +288,12 @@ func (d *decoder) whole(n *node, low, high int64) (int64, bool) {
 		d.errorOn(n, "no whole number", "write one without a point, "+wholeRange(low, high))
 		return 0, false
 	}
+	cure := "write " + wholeRange(low, high)
+	if n.int > high {
+		cure = "write at most " + strconv.FormatInt(high, 10)
+	}
 	if n.int < low || n.int > high {
-		d.errorOn(n, strconv.FormatInt(n.int, 10)+" is out of range", "write "+wholeRange(low, high))
+		d.errorOn(n, strconv.FormatInt(n.int, 10)+" is out of range", cure)
 		return 0, false
 	}
 	return n.int, true
@@ -342,7 +348,7 @@ func (d *decoder) size(n *node, low int64) (int64, bool) {
 	} else if _, ok := d.whole(n, 0, maxSize); !ok {
 		return 0, false
 	}
-	if v < low || v > maxSize {
+	if v < low {
 		d.errorOn(n, sizeText(v)+" is out of range", "write at least "+sizeText(low))
 		return 0, false
 	}

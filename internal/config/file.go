@@ -34,9 +34,12 @@ var fileTable = &table[file]{
 // once, in the file's order; the Config is nil if any of them is an error. It
 // looks at the environment and at key files only to warn of what is missing.
 func Parse(src Source) (*Config, []Problem) {
-	d := &decoder{doc: parseDocument(src.Format, src.Bytes), src: src, dir: filepath.Dir(src.Path), entries: map[string]*entry{}}
+	d := &decoder{doc: parseDocument(src.Format, src.Bytes), src: src, dir: filepath.Dir(src.Path), entries: map[string]*entry{}, syntax: map[[2]int]bool{}}
 	for _, f := range d.doc.problems {
 		d.errorAt(f.offset, f.what, f.cure)
+	}
+	for _, p := range d.problems {
+		d.syntax[[2]int{p.Line, p.Column}] = p.Line > 0
 	}
 	if d.doc.root == nil {
 		return nil, d.sorted()
@@ -156,6 +159,10 @@ func (d *decoder) store(n *node) *Store {
 		return nil
 	}
 	s := &Store{}
+	if n.kind == kindNull {
+		d.wrongType(n, "a mapping")
+		return s
+	}
 	given := storeTable.decode(d, n, s)
 	if given["url"] == nil && given["url_env"] == nil && n.kind == kindMap {
 		d.errorAt(outerStart(n), "url is missing", "add url or url_env")
@@ -169,7 +176,7 @@ var requestLogTable = &table[RequestLog]{
 	keys: []key[RequestLog]{
 		whole("keep", 100_000, 0, maxCount, "How many requests are kept, the newest; 0 = no limit.", func(l *RequestLog) *int { return &l.Keep }),
 		whole("days", 30, 0, maxCount, "After how many days a request is deleted; 0 = never.", func(l *RequestLog) *int { return &l.Days }),
-		flag("bodies", false, "Keeps the bodies too. They hold what your users wrote.", func(l *RequestLog) *bool { return &l.Bodies }),
+		boolean("bodies", false, "Keeps the bodies too. They hold what your users wrote.", func(l *RequestLog) *bool { return &l.Bodies }),
 	},
 }
 

@@ -262,7 +262,7 @@ func (e *entry) over(up *entry, given map[string]*node) *entry {
 }
 
 func didYouMean(s string, known []string) string {
-	if near := nearest(s, known); near != "" {
+	if near, far := nearest(s, known); !far && near != "" {
 		return ", did you mean " + near + "?"
 	}
 	return ""
@@ -281,9 +281,11 @@ func (d *decoder) pool(n *node, cfg *Config) *Pool {
 		p.StickyKeys = cfg.Server.StickyKeys
 	}
 	if len(cfg.Upstreams) == 0 && d.doc.root.find("upstream").empty() {
-		if n == nil {
+		switch {
+		case d.doc.root.kind != kindMap: // which is said already
+		case n == nil:
 			d.errorAt(0, "neither a pool nor virtual models", "add virtual_models, or an upstream for the pool")
-		} else {
+		default:
 			d.errorAt(outerStart(n), "a pool without upstreams", "add an upstream with id and base_url")
 		}
 	}

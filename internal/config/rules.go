@@ -43,7 +43,7 @@ var ruleTable = &table[draft]{
 		custom(Key{Name: "action", Type: "one of " + words(Actions), Required: true, Doc: "retry the same candidate; go on to the next; freeze the candidate and go on; or passthrough, which gives the client the upstream's answer."}, func(d *decoder, n *node, r *draft) {
 			if n.kind == kindText && !slices.Contains(Actions, n.text) {
 				cure := "write " + words(Actions)
-				if near := nearest(n.text, Actions); near != "" {
+				if near, far := nearest(n.text, Actions); !far {
 					cure = "did you mean " + near + "? (" + words(Actions) + ")"
 				}
 				d.errorOn(n, "unknown action "+quoteKey(n.text), cure)

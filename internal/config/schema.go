@@ -217,7 +217,7 @@ func size[T any](name string, def, low int64, doc string, at func(*T) *int64) ke
 	return k
 }
 
-func flag[T any](name string, def bool, doc string, at func(*T) *bool) key[T] {
+func boolean[T any](name string, def bool, doc string, at func(*T) *bool) key[T] {
 	return key[T]{
 		Key:    Key{Name: name, Type: "true or false", Default: strconv.FormatBool(def), Doc: doc},
 		preset: func(t *T) { *at(t) = def },

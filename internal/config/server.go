@@ -53,7 +53,7 @@ var serverTable = &table[Server]{
 		texts("cors_origins", "Web origins whose pages may call, such as https://chat.example.com.", func(s *Server) *[]string { return &s.CORSOrigins }, checkOrigin),
 		texts("allowed_hosts", "Host names clients may use for this proxy, besides addresses, loopback names and the bound name.", func(s *Server) *[]string { return &s.AllowedHosts }, checkHostName),
 		custom(Key{Name: "admin_token", Type: "secret", Doc: "The token of the admin listener; required where it does not listen on loopback.", Secret: true}, func(d *decoder, n *node, s *Server) { s.AdminToken, _ = d.secret(n) }),
-		flag("allow_unauthenticated", false, "Listens beyond loopback without client keys.", func(s *Server) *bool { return &s.AllowUnauthenticated }),
+		boolean("allow_unauthenticated", false, "Listens beyond loopback without client keys.", func(s *Server) *bool { return &s.AllowUnauthenticated }),
 		custom(Key{Name: "tls_cert", Type: "path", Doc: "Certificate chain of the proxy listener, PEM; with tls_key."}, func(d *decoder, n *node, s *Server) { s.TLSCert, _ = d.filePath(n) }),
 		custom(Key{Name: "tls_key", Type: "path", Doc: "Private key of tls_cert, PEM."}, func(d *decoder, n *node, s *Server) { s.TLSKey, _ = d.filePath(n) }),
 		size("max_held_bytes", 0, 0, "How much memory all held bodies and answers may take together; 0 = no limit.", func(s *Server) *int64 { return &s.MaxHeldBytes }),

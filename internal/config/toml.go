@@ -123,9 +123,6 @@ func (r *tomlReader) syntax(err error) {
 		at = r.base + int(r.parser.Range(pe.Highlight).Offset)
 	}
 	what := pe.Message
-	if i := strings.Index(what, "U+"); i >= 0 {
-		what = strings.TrimRight(what[:i], " ") + " this character"
-	}
 	cure := "check quotes and brackets"
 	switch {
 	case strings.Contains(what, "start of value"):
@@ -134,8 +131,12 @@ func (r *tomlReader) syntax(err error) {
 		cure = "write key = value"
 	case strings.Contains(what, "strings must be quoted"):
 		cure = "put text in double quotes"
+	case strings.Contains(what, "cannot have new lines"), strings.Contains(what, "unterminated"):
+		cure = "close the quotes"
 	}
-	r.flaw(at, "not valid TOML: "+what, cure)
+	// One character of the file may stand in it, "U+0073 's'".
+	what, _, _ = strings.Cut(what, " U+")
+	r.flaw(at, "not valid TOML: "+strings.TrimSuffix(what, " but got"), cure)
 }
 
 // strict reports what the decoder refused, without its words: they may quote.

@@ -70,6 +70,8 @@ type node struct {
 	alias span
 	// plain marks a scalar without quotes.
 	plain bool
+	// dashes are the offsets of the dashes of a YAML block list.
+	dashes []int
 }
 
 // aliased reports whether the node is reached through a YAML alias.

@@ -11,9 +11,21 @@ import (
 func itoa(i int) string { return strconv.Itoa(i) }
 
 var (
-	plainKey  = regexp.MustCompile(`^[A-Za-z0-9_.<-]{1,24}$`)
-	secretKey = regexp.MustCompile(`(?i)^(sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx|key|aiza|eyj|bearer)[-_.]|^AIza|[0-9].*[0-9].*[0-9].*[A-Za-z].*[0-9]`)
+	plainKey = regexp.MustCompile(`^[A-Za-z0-9_.<-]{1,24}$`)
+	// vendorKey are the beginnings that vendors give their keys.
+	vendorKey  = regexp.MustCompile(`^(sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx|Bearer)[-_ ]|^AIza|^eyJ`)
+	secretWord = regexp.MustCompile(`^[A-Za-z0-9_+=-]{20,}$`)
 )
+
+// looksSecret reports a word that is more likely a key than a name: it begins
+// as vendors' keys do, or it is long and mixes digits with both cases.
+func looksSecret(s string) bool {
+	if !strings.ContainsAny(s, "0123456789") || strings.Contains(s, "/") {
+		return false
+	}
+	return vendorKey.MatchString(s) && len(s) >= 12 ||
+		secretWord.MatchString(s) && strings.ToUpper(s) != s && strings.ToLower(s) != s
+}
 
 // hasControl reports a character that no name, URL, header or key may hold:
 // controls, and those that turn the direction of text or end a line.
@@ -27,34 +39,23 @@ func hasControl(s string) bool {
 // lost its place ("api_key:sk-..." without the blank), so what does not look
 // like a word of a configuration is not repeated.
 func quoteKey(key string) string {
-	if !plainKey.MatchString(key) || secretKey.MatchString(key) {
+	if !plainKey.MatchString(key) || vendorKey.MatchString(key) || looksSecret(key) {
 		return "(not shown: it may hold a secret)"
 	}
 	return strconv.Quote(key)
 }
 
-var secretWord = regexp.MustCompile(`^[A-Za-z0-9_-]{20,}$`)
-
-// looksSecret reports a word that is more likely a key than a name: one of the
-// vendors' beginnings, or long, with digits and both cases mixed.
-func looksSecret(s string) bool {
-	if secretKey.MatchString(s) && (strings.HasPrefix(s, "AIza") || strings.ContainsAny(s, "-") || len(s) >= 20) {
-		return !strings.Contains(s, "/")
-	}
-	return secretWord.MatchString(s) && strings.ContainsAny(s, "0123456789") && strings.ToUpper(s) != s && strings.ToLower(s) != s
-}
-
-// nearest returns the word closest to s by edits, if it is close enough to be
-// meant.
-func nearest(s string, words []string) string {
-	best, limit := "", max(1, min(utf8.RuneCountInString(s)/2, 4))
+// nearest returns the word closest to s by edits, and whether it is too far off
+// to be what was meant.
+func nearest(s string, words []string) (word string, far bool) {
 	fold := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
+	best := 1 << 30
 	for _, w := range words {
-		if d := distance(fold(s), fold(w)); d <= limit && (best == "" || d < limit) {
-			best, limit = w, d
+		if d := distance(fold(s), fold(w)); d < best {
+			word, best = w, d
 		}
 	}
-	return best
+	return word, best > 1+min(utf8.RuneCountInString(s)/4, 3)
 }
 
 // distance is the Levenshtein distance, with a swap of two neighbours as one

@@ -146,7 +146,9 @@ func (r *yamlReader) sequence(n *ast.SequenceNode) *node {
 	for i, item := range n.Values {
 		after := v.span.start + 1
 		if !n.IsFlowStyle && i < len(n.Entries) && n.Entries[i].Start != nil {
-			after = r.at(n.Entries[i].Start) + 1
+			dash := r.at(n.Entries[i].Start)
+			v.dashes = append(v.dashes, dash)
+			after = dash + 1
 		}
 		v.items = append(v.items, r.value(item, after))
 	}
