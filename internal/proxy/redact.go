@@ -114,7 +114,30 @@ func (r *Redactor) order() {
 	r.secrets = slices.Compact(r.secrets)
 }
 
-// with is the redactor that knows further secrets too: a running request's own.
+// A quoter quotes for one request: it knows the request's own secrets too. It
+// costs nothing until something is quoted.
+type quoter struct {
+	base    *Redactor
+	secrets []string
+	full    *Redactor // base and secrets; nil until it is needed
+}
+
+// know adds secrets of the running request.
+func (q *quoter) know(secrets []string) {
+	if len(secrets) > 0 {
+		q.secrets, q.full = append(q.secrets, secrets...), nil
+	}
+}
+
+// Quote is Redactor.Quote with the request's own secrets.
+func (q *quoter) Quote(text string, max int) string {
+	if q.full == nil {
+		q.full = q.base.with(q.secrets)
+	}
+	return q.full.Quote(text, max)
+}
+
+// with is the redactor that knows further secrets too.
 func (r *Redactor) with(secrets []string) *Redactor {
 	if len(secrets) == 0 {
 		return r
@@ -135,6 +158,9 @@ func (r *Redactor) Quote(text string, max int) string {
 			text = strings.ReplaceAll(text, s, config.Mask(s))
 		}
 	}
+	if len(text) <= max && plain(text) {
+		return strings.TrimSpace(text)
+	}
 	var b strings.Builder
 	n := 0
 	for _, c := range text {
@@ -152,4 +178,14 @@ func (r *Redactor) Quote(text string, max int) string {
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// plain says whether a text is visible ASCII and spaces, which most are.
+func plain(text string) bool {
+	for i := range len(text) {
+		if text[i] < ' ' || text[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
 }

@@ -25,7 +25,7 @@ type run struct {
 	rules *rule.Set
 
 	record   stats.Record
-	redact   *Redactor
+	redact   quoter
 	deadline time.Time // chain_timeout; zero = none
 	sticky   string    // the session key
 	hedge    *config.Hedge

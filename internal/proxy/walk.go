@@ -229,7 +229,7 @@ func (w *walk) soonest() {
 // attempt sends a seat's request and has it report: in line where this is the only
 // attempt and nothing else can come due, else on a goroutine of its own.
 func (w *walk) attempt(s *seat) {
-	w.redact = w.redact.with(s.id.secrets)
+	w.redact.know(s.id.secrets)
 	w.round++
 	s.m = &marks{start: time.Now()}
 	ctx, cancel := context.WithCancelCause(w.ctx)
