@@ -33,8 +33,9 @@ func Explain(status int, header map[string][]string, body []byte, now time.Time)
 	return f
 }
 
-// maxPlain bounds how much of a plain text counts as its message.
-const maxPlain = 4 << 10
+// maxPlain bounds how much of a plain text counts as its message, and how much many
+// texts make together; maxText how much of each is searched, maxTexts how many are.
+const maxPlain, maxText, maxTexts = 4 << 10, 16 << 10, 32
 
 // maxNested bounds how deeply an error may quote another one.
 const maxNested = 3
@@ -92,7 +93,7 @@ func (c *complaint) read(body []byte) {
 			}
 		}
 	}
-	c.say(string(body[:min(len(body), maxPlain)]))
+	c.say(strings.ToValidUTF8(string(body[:min(len(body), maxPlain)]), "\ufffd"))
 }
 
 // firstJSON is the JSON value that b begins with, nil if there is none.
@@ -316,13 +317,13 @@ func (c *complaint) say(s string) {
 	if s = strings.TrimSpace(s); s == "" {
 		return
 	}
-	c.texts = append(c.texts, s)
-	if c.depth == 0 {
-		if c.message == "" {
-			c.message = s
-		} else if !strings.Contains(c.message, s) {
-			c.message += "; " + s
-		}
+	if len(c.texts) < maxTexts {
+		c.texts = append(c.texts, s[:min(len(s), maxText)])
+	}
+	if c.message == "" {
+		c.message = s
+	} else if c.depth == 0 && len(c.message)+len(s) < maxPlain && !strings.Contains(c.message, s) {
+		c.message += "; " + s
 	}
 	if i := strings.IndexByte(s, '{'); i >= 0 {
 		c.quote(s[i:], false)
@@ -341,10 +342,10 @@ func (c *complaint) quote(s string, whole bool) {
 	} else if raw != nil && raw[0] == '[' {
 		inner.array(raw)
 	} else if whole {
-		inner.texts = append(inner.texts, strings.TrimSpace(s))
+		inner.texts = append(inner.texts, strings.TrimSpace(s[:min(len(s), maxPlain)]))
 	}
 	c.words = append(c.words, inner.words...)
-	c.texts = append(c.texts, inner.texts...)
+	c.texts = append(c.texts, inner.texts[:min(len(inner.texts), maxTexts)]...)
 	c.waits = append(c.waits, inner.waits...)
 	c.delays = append(c.delays, inner.delays...)
 	c.perDay = c.perDay || inner.perDay

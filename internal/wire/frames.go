@@ -240,11 +240,12 @@ func (s *sse) end(r *Reader, at int64) {
 
 // framing says what has to be closed before an event can be appended.
 func (s *sse) framing() Framing {
-	f := Framing{Format: SSE, Appendable: true, Inside: s.begun || s.open}
+	open := s.open || s.nesting.depth > 0
+	f := Framing{Format: SSE, Appendable: true, Inside: s.begun || open}
 	switch {
-	case s.begun, s.open && s.cr: // behind a CR the first LF would only complete it
+	case s.begun, open && s.cr: // behind a CR the first LF would only complete it
 		f.Close = "\n\n"
-	case s.open:
+	case open:
 		f.Close = "\n"
 	}
 	return f

@@ -78,13 +78,19 @@ func (c *complaint) wait(now time.Time) (time.Duration, bool) {
 // pacificMidnight is when Google's daily quotas begin anew: the next midnight in
 // California, worked out without a time zone database, which a machine may lack.
 func pacificMidnight(now time.Time) time.Time {
-	offset := -8 * time.Hour
-	if year := now.UTC().Year(); !now.Before(sunday(year, time.March, 2).Add(10*time.Hour)) &&
-		now.Before(sunday(year, time.November, 1).Add(9*time.Hour)) {
-		offset = -7 * time.Hour
+	y, m, d := now.UTC().Add(pacificOffset(now)).Date()
+	midnight := time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)
+	return midnight.Add(-pacificOffset(midnight.Add(8 * time.Hour)))
+}
+
+// pacificOffset is California's distance from UTC: summer time lasts from the second
+// Sunday of March to the first of November, 2:00 local time each.
+func pacificOffset(t time.Time) time.Duration {
+	year := t.UTC().Year()
+	if t.Before(sunday(year, time.March, 2).Add(10*time.Hour)) || !t.Before(sunday(year, time.November, 1).Add(9*time.Hour)) {
+		return -8 * time.Hour
 	}
-	local := now.UTC().Add(offset)
-	return time.Date(local.Year(), local.Month(), local.Day()+1, 0, 0, 0, 0, time.UTC).Add(-offset)
+	return -7 * time.Hour
 }
 
 // sunday is the nth Sunday of a month.

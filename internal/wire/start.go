@@ -5,6 +5,7 @@ import "strings"
 // start is what choosing the format remembers between the first bytes of a body.
 type start struct {
 	text   bool  // see textDue
+	due    bool  // see jsonDue
 	bom    uint8 // bytes of a byte order mark so far
 	indent bool  // blanks stand before the first other byte on its line
 	magic  byte  // the first byte of a compressed format's mark
@@ -49,9 +50,9 @@ func (r *Reader) begin(p []byte) int {
 			s.indent = false
 		case blank(c):
 			s.indent = true
-		case r.start.text && (c == gzipMark[0] || c == zstdMark[0]):
+		case s.due && (c == gzipMark[0] || c == zstdMark[0]):
 			s.magic = c
-		case c == '<' && r.start.text && !r.want.Judged:
+		case c == '<' && s.due && !r.want.Judged:
 			s.markup = append(make([]byte, 0, 16), c)
 		default:
 			r.choose(c, at)
@@ -69,7 +70,7 @@ func (r *Reader) choose(c byte, at int64) {
 	switch {
 	case !r.start.text && (!w.Judged || !strings.ContainsRune("{[<:deir", rune(c))):
 		r.beginOther(c, at)
-	case c == '<':
+	case c == '<' && r.start.due:
 		r.format = HTML
 		r.fail("HTML where "+r.due()+" was due", nil, false)
 	case c == '{' && (w.Stream && (w.Kind == OllamaChat || w.Kind == OllamaGenerate) || linesType(w.ContentType)):
@@ -137,22 +138,23 @@ func (r *Reader) endBegin() {
 	}
 }
 
-// textDue says that JSON or a stream of it is due, so that HTML or compressed bytes
-// in its place are a failure. For endpoints that are not judged the content type
-// must not speak against it, since they also serve files; and what a GET fetches may
-// well be a page.
+// textDue says that JSON, or a stream of it, may come: the content type does not say
+// that it is a file. It lies, but not so.
 func textDue(w Want) bool {
 	media := mediaType(w.ContentType)
-	switch {
-	case media == "application/vnd.amazon.eventstream", // Bedrock's binary frames
-		strings.HasPrefix(media, "audio/"), strings.HasPrefix(media, "image/"), strings.HasPrefix(media, "video/"):
+	if media == "application/vnd.amazon.eventstream" || // Bedrock's binary frames
+		strings.HasPrefix(media, "audio/") || strings.HasPrefix(media, "image/") || strings.HasPrefix(media, "video/") {
 		return false
-	case w.Judged:
-		return true
-	case media == "", strings.Contains(media, "html"):
-		return w.ErrorIsFailure
 	}
-	return strings.HasPrefix(media, "text/") || strings.Contains(media, "json") || strings.Contains(media, "xml")
+	return w.Judged || media == "" || strings.HasPrefix(media, "text/") || strings.Contains(media, "json") ||
+		strings.Contains(media, "html") || strings.Contains(media, "xml")
+}
+
+// jsonDue says that JSON, or a stream of it, must come, so that HTML or compressed
+// bytes in its place are a failure. What a GET fetches may well be a page.
+func jsonDue(w Want) bool {
+	media := mediaType(w.ContentType)
+	return textDue(w) && (w.Judged || w.ErrorIsFailure || strings.Contains(media, "json") || media == "text/event-stream")
 }
 
 func mediaType(contentType string) string {
