@@ -30,6 +30,7 @@ type request struct {
 	endpoint wire.Endpoint
 	body     []byte
 	doc      *wire.Doc // nil where the body has no fields to read
+	broken   error     // why a body that should have fields could not be read
 	model    string    // the model asked for, "" without one
 	stream   bool
 	ignored  bool   // an ignored endpoint
@@ -67,34 +68,14 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*r
 
 // scan finds the model, and whether a stream is wanted.
 func (q *request) scan(s *Snapshot) *answer {
-	if coding := strings.Join(q.header.Values("Content-Encoding"), ", "); coding != "" && len(q.body) > 0 {
-		plain, err := wire.DecodeAll(coding, q.body, s.Config.Server.MaxBodyBytes)
-		switch {
-		case errors.Is(err, wire.ErrUnknownCoding):
-			if s.opaque() {
-				return nil
-			}
-			return invalid(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Content-Encoding "+s.Redact.Quote(coding, 60)+" is not understood; send gzip, zstd, br, deflate or none")
-		case errors.Is(err, wire.ErrTooLarge):
-			return tooLarge(s.Config.Server.MaxBodyBytes)
-		case err != nil:
-			return invalid(http.StatusBadRequest, "bad_content_encoding", "the body does not decode as "+s.Redact.Quote(coding, 60))
-		}
-		q.body = plain
-		// Forwarded decoded: the header would lie from here on.
-		q.header = q.header.Clone()
-		q.header.Del("Content-Encoding")
-	}
-	var broken error
-	if media, params, err := mime.ParseMediaType(q.header.Get("Content-Type")); err == nil && media == "multipart/form-data" {
-		q.doc, broken = wire.ScanMultipart(q.body, params["boundary"])
-	} else if first := firstByte(q.body); first == '{' || first == '[' || (q.endpoint.Generation && first != 0) {
-		q.doc, broken = wire.Scan(q.body)
-	}
-	if broken != nil {
-		q.doc = nil
+	unread, refusal := q.decode(s)
+	if refusal != nil {
+		return refusal
 	}
 	q.model = q.endpoint.Model
+	if !unread {
+		q.parse()
+	}
 	if q.doc != nil {
 		if name, ok := q.doc.Model(); ok {
 			q.model = name
@@ -103,10 +84,55 @@ func (q *request) scan(s *Snapshot) *answer {
 		}
 	}
 	q.stream = q.wantsStream()
-	if broken != nil && s.Routes.Pool() == nil && q.model == "" {
-		return invalid(http.StatusBadRequest, "invalid_body", "the body cannot be read: "+s.Redact.Quote(broken.Error(), 200))
-	}
 	return nil
+}
+
+// decode undoes the body's content coding. unread says that nobody here knows the
+// coding, and that nobody needs to: the body goes on as it came.
+func (q *request) decode(s *Snapshot) (unread bool, _ *answer) {
+	coding := strings.Join(q.header.Values("Content-Encoding"), ", ")
+	if coding == "" || len(q.body) == 0 {
+		return false, nil
+	}
+	plain, err := wire.DecodeAll(coding, q.body, s.Config.Server.MaxBodyBytes)
+	switch {
+	case errors.Is(err, wire.ErrUnknownCoding):
+		if s.opaque() {
+			return true, nil
+		}
+		return false, invalid(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Content-Encoding "+s.Redact.Quote(coding, 60)+" is not understood; send gzip, zstd, br, deflate or none")
+	case errors.Is(err, wire.ErrTooLarge):
+		return false, tooLarge(s.Config.Server.MaxBodyBytes)
+	case err != nil:
+		return false, invalid(http.StatusBadRequest, "bad_content_encoding", "the body does not decode as "+s.Redact.Quote(coding, 60))
+	}
+	q.body = plain
+	// Forwarded decoded: the header would lie from here on.
+	q.header = q.header.Clone()
+	q.header.Del("Content-Encoding")
+	return false, nil
+}
+
+// parse reads the body's fields. A body that should have some and cannot be read
+// is remembered as broken: it may pass where no model is replaced, and only there.
+func (q *request) parse() {
+	media, params, err := mime.ParseMediaType(q.header.Get("Content-Type"))
+	first := firstByte(q.body)
+	switch {
+	case err == nil && media == "multipart/form-data":
+		q.doc, q.broken = wire.ScanMultipart(q.body, params["boundary"])
+	case first == 0:
+		return
+	case first == '{', first == '[', q.endpoint.Generation:
+		q.doc, q.broken = wire.Scan(q.body)
+		if !q.endpoint.Generation && media != "application/json" {
+			// It only looks like JSON: lines of it, or a file that begins so.
+			q.broken = nil
+		}
+	}
+	if q.broken != nil {
+		q.doc = nil
+	}
 }
 
 // wantsStream says whether the client asked for a stream: in the body, the path or
@@ -129,6 +155,9 @@ func (q *request) wantsStream() bool {
 // route finds the chain that serves the request.
 func (q *request) route(s *Snapshot) (*route.Chain, *answer) {
 	name := q.model
+	if q.broken != nil && name == "" && s.Routes.Pool() == nil {
+		return nil, q.unreadable(s)
+	}
 	if name == "" && s.Routes.Pool() == nil {
 		if name = s.Config.Server.DefaultModel; name == "" {
 			return nil, &answer{status: http.StatusBadRequest, kind: "invalid_request_error", code: "missing_model", available: s.namesFor(q.clientOf),
@@ -140,7 +169,16 @@ func (q *request) route(s *Snapshot) (*route.Chain, *answer) {
 		return nil, &answer{status: http.StatusNotFound, kind: "invalid_request_error", code: "model_not_found", available: s.namesFor(q.clientOf),
 			message: fmt.Sprintf("model '%s' is no virtual model here", s.Redact.Quote(name, 200))}
 	}
+	if q.broken != nil && s.replaces(chain) {
+		return nil, q.unreadable(s)
+	}
 	return chain, nil
+}
+
+// unreadable refuses a body that is broken where a model must be replaced in it: an
+// upstream might read it all the same, and find another model than the candidate's.
+func (q *request) unreadable(s *Snapshot) *answer {
+	return invalid(http.StatusBadRequest, "invalid_body", "the body cannot be read: "+s.Redact.Quote(q.broken.Error(), 200))
 }
 
 // sticky is the session key; "" without one. With client keys configured it is

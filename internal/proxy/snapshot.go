@@ -80,6 +80,10 @@ func (s *Snapshot) stickyKeys(chain *route.Chain) []config.StickyKey {
 // opaque says whether bodies may pass unread: only the pool can serve, and it
 // replaces no model.
 func (s *Snapshot) opaque() bool {
-	return s.Routes.Pool() != nil && len(s.models) == 0 &&
-		!slices.ContainsFunc(s.Config.Upstreams, func(c config.Candidate) bool { return c.Model != "" })
+	return s.Routes.Pool() != nil && len(s.models) == 0 && !s.replaces(s.Routes.Pool())
+}
+
+// replaces says whether some candidate of a chain asks for a model of its own.
+func (s *Snapshot) replaces(chain *route.Chain) bool {
+	return !chain.Pool || slices.ContainsFunc(s.Config.Upstreams, func(c config.Candidate) bool { return c.Model != "" })
 }
