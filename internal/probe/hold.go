@@ -50,7 +50,7 @@ func (x *Exchange) window(d Delivery) (*Failure, bool) {
 		if len(out) > 0 {
 			x.clock.Heard()
 		}
-		full := x.held.add(out)
+		full := x.hold(out, plain)
 		x.take(plain)
 		switch {
 		case x.reader.Verdict() == wire.Erred:

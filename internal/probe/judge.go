@@ -101,7 +101,7 @@ func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
 	if len(out) > 0 {
 		x.clock.Heard()
 	}
-	full := x.held.add(out)
+	full := x.hold(out, plain)
 	x.take(plain)
 	if x.reader == nil {
 		// Unreadable bytes are released with the first one.
@@ -153,7 +153,7 @@ func (x *Exchange) ended() (*Failure, bool) {
 	}
 	if x.reader.Verdict() == wire.Empty {
 		f := &Failure{Kind: BadStream, Phase: Probe, Status: x.Status, Fault: wire.FaultServer, Text: x.reader.Why(),
-			Empty: true, WellFormed: x.reader.WellFormed(), Body: clip(x.held.mem), Usage: x.usage()}
+			Empty: true, WellFormed: x.reader.WellFormed(), Body: x.readable(), Usage: x.usage()}
 		if f.WellFormed {
 			x.ending = Whole
 			f.Held = x
@@ -176,10 +176,29 @@ func (x *Exchange) sick() *Failure {
 		}
 		f.Status = x.Status
 	} else {
-		f.Body = clip(x.held.mem)
+		if x.reader.Open().Format == wire.HTML {
+			x.readPage()
+		}
+		f.Body = x.readable()
 	}
 	x.Close()
 	return f
+}
+
+// pageTime bounds how long the rest of a page is waited for.
+const pageTime = time.Second
+
+// readPage reads the rest of a page of HTML, so that what rules find in it does not
+// depend on where its packets end. The verdict stands already.
+func (x *Exchange) readPage() {
+	late := time.AfterFunc(pageTime, func() { x.clock.Cancel(nil) })
+	defer late.Stop()
+	for x.held.len() < rulesBody {
+		out, plain, err := x.src.next()
+		if full := x.hold(out, plain); err != nil || full != nil {
+			return
+		}
+	}
 }
 
 // broke makes the failure of an answer whose body could not be read.
@@ -210,20 +229,16 @@ func (x *Exchange) usage() *wire.Usage {
 // status stands.
 func (x *Exchange) refused(budget Budget) *Failure {
 	x.reader = nil
-	var seen []byte
 	var err error
 	for err == nil && (budget.Hold <= 0 || x.size < budget.Hold) {
 		var out, plain []byte
 		out, plain, err = x.src.next()
-		if full := x.held.add(out); full != nil {
+		if full := x.hold(out, plain); full != nil {
 			err = full
 		}
 		x.take(plain)
-		if room := rulesBody - len(seen); room > 0 {
-			seen = append(seen, plain[:min(room, len(plain))]...)
-		}
 	}
-	f := &Failure{Kind: Status, Phase: Header, Status: x.Status, Body: seen,
+	f := &Failure{Kind: Status, Phase: Header, Status: x.Status, Body: x.readable(),
 		Text: strings.TrimSpace(strconv.Itoa(x.Status) + " " + http.StatusText(x.Status))}
 	f.explain(x.Status, x.resp.Header, time.Now())
 	f.Status = x.Status
@@ -254,8 +269,21 @@ func bodyless(status int, method string) bool {
 	return method == http.MethodHead || status == http.StatusNoContent || status == http.StatusResetContent || status == http.StatusNotModified
 }
 
-// clip copies what rules may look into.
-func clip(b []byte) []byte { return append([]byte(nil), b[:min(len(b), rulesBody)]...) }
+// hold keeps bytes for the client, and where those are coded their text for rules.
+func (x *Exchange) hold(out, plain []byte) error {
+	if room := rulesBody - len(x.text); x.src.asCoded() && room > 0 {
+		x.text = append(x.text, plain[:min(room, len(plain))]...)
+	}
+	return x.held.add(out)
+}
+
+// readable is what rules may look into: held bytes, decoded.
+func (x *Exchange) readable() []byte {
+	if x.src.asCoded() {
+		return x.text
+	}
+	return append([]byte(nil), x.held.mem[:min(len(x.held.mem), rulesBody)]...)
+}
 
 // allows says whether an Accept-Encoding lets a coding through (RFC 9110 12.5.3).
 // No header at all allows none here: such a client may not know codings.

@@ -129,6 +129,9 @@ func (s *source) fail(n int, err error) ([]byte, []byte, error) {
 	return s.give(n), s.buf[:n], err
 }
 
+// asCoded says that the client gets the bytes in their coding, not decoded.
+func (s *source) asCoded() bool { return s.coding != "" && !s.plain }
+
 // give is what the client gets of a read of n decoded bytes.
 func (s *source) give(n int) []byte {
 	if s.plain {
