@@ -13,8 +13,8 @@ const (
 	ollamaPath    = "/api/chat"
 )
 
-// request is a body for a path, asking for a stream or not.
-func request(path string, stream bool) string {
+// requestFor is a body for a path, asking for a stream or not.
+func requestFor(path string, stream bool) string {
 	switch path {
 	case responsesPath:
 		return fmt.Sprintf("{ \"input\":\"ping\",\"model\" : \"vm\",\n\t\"stream\":%v,\"seed\":9007199254740993 }", stream)
@@ -94,8 +94,8 @@ func messageEnd(reason string) string {
 // okAM is a healthy Messages stream.
 var okAM = messageStart + blockStart(`{"type":"text","text":""}`) + textDelta("PONG") + blockStop + messageEnd("end_turn")
 
-// candidate is a piece of a Gemini answer; end is a finishReason or "".
-func candidate(part, end string) string {
+// geminiJSON is a piece of a Gemini answer; end is a finishReason or "".
+func geminiJSON(part, end string) string {
 	if end != "" {
 		end = `,"finishReason":"` + end + `"`
 	}
@@ -105,13 +105,13 @@ func candidate(part, end string) string {
 func part(text string) string { return `{"text":"` + text + `"}` }
 
 // gemini is an event as Google frames it.
-func gemini(part, end string) string { return "data: " + candidate(part, end) + "\r\n\r\n" }
+func gemini(part, end string) string { return "data: " + geminiJSON(part, end) + "\r\n\r\n" }
 
 // okGemini is a healthy Gemini stream.
 var okGemini = gemini(part("PONG"), "") + gemini(part(""), "STOP")
 
-// line is a line of an Ollama chat; end is a done_reason or "".
-func line(text, end string) string {
+// ollamaLine is a line of an Ollama chat; end is a done_reason or "".
+func ollamaLine(text, end string) string {
 	if end != "" {
 		return `{"model":"m","message":{"role":"assistant","content":"` + text + `"},"done":true,"done_reason":"` + end + `"}` + "\n"
 	}
@@ -119,4 +119,4 @@ func line(text, end string) string {
 }
 
 // okOllama is a healthy Ollama stream.
-var okOllama = line("PONG", "") + line("", "stop")
+var okOllama = ollamaLine("PONG", "") + ollamaLine("", "stop")
