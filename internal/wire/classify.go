@@ -23,24 +23,24 @@ var (
 	modelWords    = words("model_not_found", "model_not_available", "model_not_supported", "DeploymentNotFound", "deployment_not_found")
 	capacityWords = words("server_is_overloaded", "slow_down", "overloaded_error", "overloaded", "service_unavailable_error", "UNAVAILABLE",
 		"MODEL_CAPACITY_EXHAUSTED", "channel:no_available_key", "engine_overloaded_error", "engine_overloaded")
-	rateWords = words("rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED", "too_many_requests",
+	rateWords = words("rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "RATE_LIMIT_EXCEEDED", "too_many_requests", "rate_limited", "rate_limit",
 		"ThrottlingException", "Throttling", "rate_limit_reached_error")
 )
 
 // What the texts say where no name does; relays often hand on nothing else.
 var (
-	affinityText = regexp.MustCompile("(?i)signature.{0,12}thinking|encrypted content .* could not be|" +
-		"\\b(?:previous response|conversation|container|vector store|cachedcontent|cached content)\\b.{0,120}\\bnot found|" +
-		"\\bitem with id\\b.{0,120}\\bnot found|no such (?:file|container|vector store|batch)\\b|\\bfile\\b \\S{0,100} not found|" +
+	affinityText = regexp.MustCompile("(?is)signature.{0,12}thinking|encrypted[ _]content .* could not be|" +
+		"\\b(?:previous response|conversation|container|vector store|file|item) with id\\b.{0,120}\\bnot found|" +
+		"\\bcached ?content\\b.{0,120}\\bnot found|no such (?:file|container|vector store|batch)\\b|\\bfile \\S{1,100} not found|" +
 		"permission to access the (?:file|cachedcontent)\\b")
 	unverifiedText = regexp.MustCompile(`(?i)could not be (?:verified|decrypted)`)
 	identityText   = regexp.MustCompile(`(?i)\b(?:account|organi[sz]ation|user|identity|key|token|phone|payment|card|email)\b`)
-	clientText     = regexp.MustCompile("(?i)prompt is too long|input is too long|context length|available context size|context window|" +
+	clientText     = regexp.MustCompile("(?is)prompt is too long|input is too long|context length|available context size|context window|" +
 		"exceeds? the maximum number of tokens|token count .* exceeds|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?context|" +
 		"exceed context limit|reduce the length of")
-	quotaText = regexp.MustCompile(`(?i)credit balance is too low|insufficient (?:account )?balance|free-models-per-day|per-day|\blimit: 0\b|余额不足|额度不足`)
-	modelText = regexp.MustCompile("(?i)\\bmodels?\\b\\W{0,3}\\S{1,120} (?:is |was |are |could |does |do )?not (?:be )?(?:found|exist|available|supported)\\b|" +
-		"\\bmodel (?:is |was |does )?not (?:found|exist|available)\\b|no available channel|unknown model|" +
+	quotaText = regexp.MustCompile(`(?i)credit balance is too low|insufficient (?:account )?balance|free-models-per-day|per-day|\blimit: 0(?:[^.\d]|$)|余额不足|额度不足`)
+	modelText = regexp.MustCompile("(?i)\\bmodels?\\b\\W{0,3}\\S{1,120} (?:is |was |are |could |does |do )?not (?:be )?(?:found|exist|available)\\b|" +
+		"\\bmodel (?:is |was |does )?not (?:found|exist|available)\\b|\\bmodel(?: [\"'`]\\S{1,120})? is not supported\\b|no available channel|unknown model|" +
 		"not available for this api key|no endpoints found")
 	capacityText = regexp.MustCompile(`(?i)\boverloaded\b|\bat capacity\b`)
 )

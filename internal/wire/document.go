@@ -44,7 +44,8 @@ type document struct {
 	body    []byte
 	nesting nesting
 	end     int64 // offset after the closing bracket, 0 = not there yet
-	over    bool  // longer than maxEvent
+	over    bool  // longer than limit
+	limit   int
 	trailed bool  // something that is no blank follows it
 	scalar  bool  // it is no container: only the body's end ends it
 }
@@ -62,7 +63,7 @@ func (d *document) feed(r *Reader, p []byte) (rest []byte) {
 		}
 		switch {
 		case !r.keepsDocument():
-		case len(d.body)+n > maxEvent:
+		case len(d.body)+n > d.limit:
 			d.over, d.body = true, nil
 		case !d.over:
 			d.body = append(d.body, p[:n]...)
@@ -88,7 +89,8 @@ type array struct {
 	nesting nesting // depth 1: between elements
 	last    byte    // the last byte between elements that is no blank
 	closed  bool
-	over    bool
+	over    bool // the element is longer than limit
+	limit   int
 }
 
 // feed reads p, which begins at offset r.at of the body.
@@ -122,7 +124,7 @@ func (a *array) inside(r *Reader, p []byte, i int) int {
 	a.nesting.depth-- // so that the element is outermost
 	n, closed := a.nesting.scan(p[i:])
 	a.nesting.depth++
-	if len(a.element)+n > maxEvent {
+	if len(a.element)+n > a.limit {
 		a.over = true
 	}
 	if !a.over {

@@ -131,17 +131,16 @@ func (c *complaint) document(raw []byte) {
 		object = raw
 	}
 	c.setStatus(embeddedStatus(raw, object))
-	for m := jsonIn(raw); m.next(); {
-		switch string(m.key) {
-		case `"headers"`: // Codex quotes the headers of the answer it stands for
-			c.header.quote(m.value, true)
-		case `"code"`, `"reason"`: // beside an error that is a string
-			c.word(m.value)
-		}
+	if quoted, ok := jsonField(raw, "headers"); ok { // Codex quotes those of the answer that the event stands for
+		c.header.quote(quoted, true)
 	}
 	switch jsonKind(object) {
 	case '"':
-		c.text(object)
+		// The rest of the error, if there is more, stands beside it.
+		if !bytes.Contains(object, []byte(" ")) {
+			c.word(object)
+		}
+		c.object(raw)
 	case '[':
 		c.details(object)
 	default:
@@ -196,7 +195,7 @@ func locate(raw []byte) (object []byte) {
 // object reads an error object.
 func (c *complaint) object(raw []byte) {
 	var quoted []byte
-	var message string
+	var message, plain, status string
 	var in, at wait
 	for m := jsonIn(raw); m.next(); {
 		switch string(m.key) {
@@ -214,6 +213,9 @@ func (c *complaint) object(raw []byte) {
 			c.word(m.value)
 		case `"status"`, `"reason"`, `"__type"`:
 			c.word(m.value)
+			if jsonKind(m.value) == '"' {
+				status = first(status, scalar(m.value))
+			}
 		case `"status_code"`:
 			c.minimax, _ = jsonInt(m.value)
 			c.code = first(c.code, scalar(m.value))
@@ -227,8 +229,8 @@ func (c *complaint) object(raw []byte) {
 		case `"error"`: // relays wrap errors in errors
 			if jsonKind(m.value) == '{' {
 				quoted = m.value
-			} else if s, ok := jsonText(m.value); ok && message == "" {
-				message = s
+			} else if s, ok := jsonText(m.value); ok {
+				plain = s
 			}
 		case `"resets_in_seconds"`: // Codex
 			in = waitNumber(m.value)
@@ -244,9 +246,8 @@ func (c *complaint) object(raw []byte) {
 	} else if at.ok {
 		c.waits = append(c.waits, at)
 	}
-	if message != "" {
-		c.say(message)
-	}
+	c.kind = first(c.kind, status) // Google's name of the error
+	c.say(first(message, plain))
 	if quoted != nil && c.depth < maxNested {
 		c.depth++
 		c.object(quoted)

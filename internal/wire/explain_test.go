@@ -105,6 +105,12 @@ func TestFaults(t *testing.T) {
 		{"new-api", 503, `{"error":{"message":"No available channel for model x under group default"}}`, FaultModel, 0},
 		{"a key without it", 400, `{"error":{"message":"model x not available for this API key"}}`, FaultModel, 0},
 		{"unknown", 400, `{"error":{"message":"Unknown model: x"}}`, FaultModel, 0},
+		{"Codex", 400, `{"detail":"The 'x' model is not supported when using Codex with a ChatGPT account."}`, FaultModel, 0},
+		{"a container of the host's", 500, `{"error":"container not found"}`, FaultServer, 0},
+		{"Nest", 200, `{"statusCode":401,"message":"Invalid token","error":"Unauthorized"}`, FaultCredential, 401},
+		{"code beside an error that is a string", 400, `{"error":"quota","code":"insufficient_quota"}`, FaultQuota, 0},
+		{"error that is a code", 400, `{"error":"insufficient_quota","message":"m"}`, FaultQuota, 0},
+		{"a limit of half", 429, `{"error":{"message":"limit: 0.5"}}`, FaultRate, 0},
 		{"OpenRouter", 404, `{"error":{"message":"No endpoints found for x.","code":404}}`, FaultModel, 0},
 		// Capacity.
 		{"503", 503, ``, FaultCapacity, 0},
@@ -152,8 +158,11 @@ func TestFaults(t *testing.T) {
 // What a person, and a rule's pattern, gets to see.
 func TestMessagesOfErrors(t *testing.T) {
 	for body, want := range map[string]Failed{
-		`{"error":{"message":"a \"b\" \u00e9","type":"t","code":"c"}}`: {Message: `a "b" é`, Type: "t", Code: "c"},
-		`{"error":{"message":"m","type":null,"code":429}}`:             {Message: "m", Code: "429"},
+		`{"error":{"message":"a \"b\" \u00e9","type":"t","code":"c"}}`:        {Message: `a "b" é`, Type: "t", Code: "c"},
+		`{"error":{"message":"m","type":null,"code":429}}`:                    {Message: "m", Code: "429"},
+		`{"statusCode":401,"message":"Invalid token","error":"Unauthorized"}`: {Message: "Invalid token"},
+		`{"error":"Unauthorized","code":"c"}`:                                 {Message: "Unauthorized", Code: "c"},
+		`{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}`:         {Message: "m", Code: "503", Type: "UNAVAILABLE"},
 		`{"error":"plain"}`:      {Message: "plain"},
 		`{"detail":"Not Found"}`: {Message: "Not Found"},
 		`{"detail":[{"loc":["a"],"msg":"field required"},{"msg":"too long"}]}`: {Message: "field required; too long"},
@@ -165,6 +174,8 @@ func TestMessagesOfErrors(t *testing.T) {
 		`{"success":false,"errors":[{"code":7003,"message":"m"}]}`:                                       {Message: "m", Code: "7003"},
 		`{"error":{"error":{"message":"inner","code":"c"}}}`:                                             {Message: "inner", Code: "c"},
 		`{"error":{"message":"Provider returned error","code":500,"metadata":{"raw":"over the limit"}}}`: {Message: "Provider returned error: over the limit", Code: "500"},
+		`{"error":{"metadata":{"raw":{"error":{"message":"inner"}}}}}`:                                   {Message: "inner"},
+		`{"error":{"message":{"message":"inner"}}}`:                                                      {Message: "inner"},
 		`"just text"`:             {Message: "just text"},
 		"  upstream gone \n":      {Message: "upstream gone"},
 		`<html>`:                  {},

@@ -44,7 +44,8 @@ type sse struct {
 	hasData bool
 	open    bool // the event has a field
 	fields  bool // something that only SSE has was seen, ever
-	over    bool // the event is longer than maxEvent
+	over    bool // the event is longer than limit
+	limit   int
 }
 
 // feed reads p, which begins at offset r.at of the body.
@@ -169,7 +170,7 @@ func (s *sse) field() {
 
 // keep appends b to one of the event's buffers, unless the event is too long.
 func (s *sse) keep(dst, b []byte) []byte {
-	if len(dst)+len(b) > maxEvent {
+	if len(dst)+len(b) > s.limit {
 		s.over = true
 		return dst
 	}

@@ -5,8 +5,9 @@ import "bytes"
 // lines cuts newline-delimited JSON into its lines.
 type lines struct {
 	line  []byte // the current line, as far as it came in earlier chunks
-	over  bool   // it is longer than maxEvent
+	over  bool   // it is longer than limit
 	begun bool   // a line was judged before
+	limit int
 }
 
 // feed reads p, which begins at offset r.at of the body, and returns how much of it.
@@ -41,7 +42,7 @@ func (l *lines) feed(r *Reader, p []byte) (head []byte, read int) {
 }
 
 func (l *lines) keep(b []byte) {
-	if len(l.line)+len(b) > maxEvent {
+	if len(l.line)+len(b) > l.limit {
 		l.over = true
 		return
 	}

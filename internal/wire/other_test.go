@@ -267,3 +267,42 @@ func TestReaderSurvivesMisuse(t *testing.T) {
 		_ = f.String()
 	}
 }
+
+// What is too long to be read still shows that the upstream is talking; it neither
+// fails nor fills the memory.
+func TestEventsTooLongToBeRead(t *testing.T) {
+	text := longText(5000)
+	element := `{"candidates":[{"content":{"parts":[{"text":"` + text + `"}]}}]}`
+	for _, tc := range []struct {
+		name    string
+		want    Want
+		body    string
+		release int
+	}{
+		{"event", chatStream, sseOf(say(text)) + sseOf(chunkOf("{}", `"stop"`)), len(sseOf(say(text)))},
+		{"line", ollamaStream, `{"message":{"content":"` + text + `"}}` + "\n" + `{"done":true}` + "\n", len(text) + 27},
+		{"element", geminiArray, "[" + element + `,{"candidates":[{"finishReason":"STOP"}]}]`, 1 + len(element)},
+		{"document", chatWhole, `{"choices":[{"message":{"content":"` + text + `"}}]}`, len(text) + 40},
+		{"document nobody judges", post, `{"error":"` + text + `"}`, len(text) + 12},
+		{"bare JSON", chatStream, sseOf(say(long)) + `{"error":"` + text + `"}` + "\n\n" + sseOf("[DONE]"), len(sseOf(say(long)))},
+	} {
+		body := []byte(tc.body)
+		for _, cuts := range [][]int{nil, everyByte(len(body))} {
+			r := NewReader(tc.want)
+			r.limit(1000)
+			at := 0
+			for _, cut := range append(cuts, len(body)) {
+				r.Feed(body[at:cut])
+				at = cut
+			}
+			r.End()
+			release, ok := r.Release()
+			if r.Verdict() != Healthy || !ok || int(release) < tc.release-1 || int(release) > tc.release {
+				t.Errorf("%s: %v %s, released at %d, want %d", tc.name, r.Verdict(), r.Why(), release, tc.release)
+			}
+			if n := cap(r.sse.data) + cap(r.sse.bare) + cap(r.lines.line) + cap(r.doc.body) + cap(r.array.element); n > 4000 {
+				t.Errorf("%s: %d bytes kept", tc.name, n)
+			}
+		}
+	}
+}

@@ -85,8 +85,13 @@ type Reader struct {
 // NewReader returns the reader of one answer.
 func NewReader(w Want) *Reader {
 	w.MinChars = max(w.MinChars, 1)
-	return &Reader{want: w, dialect: newDialect(w.Kind), usage: NoUsage(), start: start{text: textDue(w), due: jsonDue(w)}}
+	r := &Reader{want: w, dialect: newDialect(w.Kind), usage: NoUsage(), start: start{text: textDue(w), due: jsonDue(w)}}
+	r.limit(maxEvent)
+	return r
 }
+
+// limit sets how much is kept of one event.
+func (r *Reader) limit(n int) { r.sse.limit, r.lines.limit, r.doc.limit, r.array.limit = n, n, n, n }
 
 // Feed reads the next bytes. It does not keep p.
 func (r *Reader) Feed(p []byte) {
@@ -116,7 +121,7 @@ func (r *Reader) read(p []byte) int {
 		if n < len(p) {
 			r.format = JSON
 			r.doc.feed(r, head)
-			r.lines = lines{}
+			r.lines.line = nil
 		}
 		return n
 	case JSON:
@@ -133,7 +138,7 @@ func (r *Reader) read(p []byte) int {
 		r.format, r.unasked = NDJSON, r.want.Judged && !r.want.Stream
 		r.ev.whole, r.docRead, r.lines.begun = false, false, true
 		r.take(r.doc.body, r.at+int64(n)+1)
-		r.doc = document{}
+		r.doc.body = nil
 		return n
 	case Array:
 		r.array.feed(r, p)
