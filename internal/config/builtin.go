@@ -9,7 +9,7 @@ import (
 // codes and their sentences.
 const promptTooLong = `context_length_exceeded|string_above_max_length|exceed_context_size_error|` +
 	`model_context_window_exceeded|prompt is too long|prompt too long|input is too long|` +
-	`maximum context length|maximum prompt length|available context size|exceeds? the (?:model'?s )?context|` +
+	`maximum context length|maximum prompt length|available context size|exceeds? (?:the )?(?:model'?s )?context|` +
 	`longer than the model'?s context length|context window|too many (?:input )?tokens|` +
 	`input token count.{0,80}exceeds the maximum|reduce the length of the (?:messages|prompt|input)`
 

@@ -20,6 +20,8 @@ type entry struct {
 	upstream string
 	anyOf    *node
 	timeout  time.Duration // timeout_seconds, 0 = not given
+	// taken are the timeouts that come from the upstream it refers to.
+	taken map[string]bool
 }
 
 // AuthStyles are the ways a credential is sent, the default first.
@@ -131,13 +133,13 @@ func (e *entry) inherit(s *Server, connect, stall time.Duration) {
 		"nonstream_timeout": {&e.Nonstream, &s.NonstreamTimeout},
 		"content_timeout":   {&e.Content, &s.ContentTimeout},
 	} {
-		if _, ok := e.Overrides[key]; !ok {
+		if _, own := e.Overrides[key]; !own && !e.taken[key] {
 			*place.own = *place.server
 		}
 	}
 }
 
-// upstreams reads the [[upstream]] list. Each keeps what its own entry says in
+// upstreams reads the [[upstream]] list. What each says itself stays in
 // d.entries, for the virtual models that refer to it.
 func (d *decoder) upstreams(n *node, s *Server) []Candidate {
 	if n == nil || n.kind == kindNull {

@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 )
 
@@ -68,7 +69,7 @@ func (d *decoder) config(root *node) *Config {
 	within("virtual_models", f.models, func() { cfg.Models = d.models(f.models, cfg) })
 	within("pool", f.pool, func() {
 		// A broken list of virtual models is no reason to see a pool.
-		if given["pool"] != nil || f.models == nil || f.models.kind == kindNull || f.models.kind == kindMap && len(f.models.pairs) == 0 {
+		if given["pool"] != nil || !namesModels(f.models) {
 			cfg.Pool = d.pool(f.pool, cfg)
 		}
 	})
@@ -84,6 +85,14 @@ func (d *decoder) config(root *node) *Config {
 	within("request_log", f.requestLog, func() { cfg.RequestLog = d.requestLog(f.requestLog) })
 	d.crossCheck(cfg, f)
 	return cfg
+}
+
+// namesModels reports whether virtual_models is there and not empty.
+func namesModels(n *node) bool {
+	if n == nil || n.kind == kindNull {
+		return false
+	}
+	return n.kind != kindMap || slices.ContainsFunc(n.pairs, func(p pair) bool { return !freeModel(p.key) })
 }
 
 // crossCheck looks at what only the whole file can tell.

@@ -230,6 +230,7 @@ func (d *decoder) candidate(n *node, e *entry, given map[string]*node, model str
 // over lays what the entry itself gives over the upstream it refers to.
 func (e *entry) over(up *entry, given map[string]*node) *entry {
 	c := *e
+	c.taken = map[string]bool{}
 	c.ID, c.BaseURL, c.Credential, c.AuthStyle = up.ID, up.BaseURL, up.Credential, up.AuthStyle
 	for name, take := range map[string]func(){
 		"model":        func() { c.Model = up.Model },
@@ -249,7 +250,7 @@ func (e *entry) over(up *entry, given map[string]*node) *entry {
 	}
 	for name, place := range map[string]*time.Duration{"stall_timeout": &c.Stall, "stream_timeout": &c.Stream, "nonstream_timeout": &c.Nonstream, "content_timeout": &c.Content} {
 		if v, ok := up.Overrides[name]; ok && given[name] == nil {
-			*place = v
+			*place, c.taken[name] = v, true
 		}
 	}
 	c.Headers = slices.Clone(e.Headers)
