@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"time"
 )
 
@@ -52,10 +51,11 @@ func BlackHole() (url string, release func(), err error) {
 	const most = 5000 // above the backlog of any system that could not be shrunk
 	for range most {
 		c, err := net.DialTimeout("tcp", l.Addr().String(), 250*time.Millisecond)
+		timeout, ok := errors.AsType[net.Error](err)
 		switch {
 		case err == nil:
 			held = append(held, c)
-		case errors.Is(err, os.ErrDeadlineExceeded):
+		case ok && timeout.Timeout():
 			return "http://" + l.Addr().String(), release, nil
 		default:
 			release()

@@ -34,7 +34,7 @@ var (
 		anthropicKind: "rate_limit_error", anthropicMessage: "This request would exceed your organization's rate limit of 50,000 input tokens per minute.",
 		geminiStatus: "RESOURCE_EXHAUSTED", geminiMessage: "You exceeded your current quota, please check your plan and billing details.",
 		geminiDetails: `[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier","quotaValue":"10"}]}]`,
-		ollamaMessage: "too many requests",
+		ollamaMessage: "too many requests.",
 	}
 	quotaSpent = trouble{
 		status: 429, kind: `"insufficient_quota"`, code: `"insufficient_quota"`,
@@ -187,8 +187,9 @@ func (a Answer) retryAfter() int {
 
 // again words the time to wait as the vendor of f does.
 func (a Answer) again(f form) string {
+	wait := time.Duration(a.retryAfter()) * time.Second
 	if f.dialect == gemini {
-		return fmt.Sprintf(" Please retry in %ds.", a.retryAfter())
+		return fmt.Sprintf(" Please retry in %v.", wait)
 	}
-	return fmt.Sprintf(" Please try again in %ds.", a.retryAfter())
+	return fmt.Sprintf(" Please try again in %v.", wait)
 }
