@@ -66,7 +66,7 @@ func (d *document) feed(r *Reader, p []byte) (rest []byte) {
 		case len(d.body)+n > d.limit:
 			d.over, d.body = true, nil
 		case !d.over:
-			d.body = append(d.body, p[:n]...)
+			d.body = extend(d.body, p[:n])
 		}
 		if d.end != 0 {
 			r.document(d.body, d.over)
@@ -128,7 +128,7 @@ func (a *array) inside(r *Reader, p []byte, i int) int {
 		a.over = true
 	}
 	if !a.over {
-		a.element = append(a.element, p[i:i+n]...)
+		a.element = extend(a.element, p[i:i+n])
 	}
 	i += n
 	if closed {

@@ -174,7 +174,7 @@ func (s *sse) keep(dst, b []byte) []byte {
 		s.over = true
 		return dst
 	}
-	return append(dst, b...)
+	return extend(dst, b)
 }
 
 // lineEnd ends the current line; at is the offset in the body after its end.
@@ -250,6 +250,15 @@ func (s *sse) framing() Framing {
 		f.Close = "\n"
 	}
 	return f
+}
+
+// extend appends b to a buffer that may become large: it doubles, where append by
+// itself would copy a large one five times over.
+func extend(dst, b []byte) []byte {
+	if n := len(dst) + len(b); n > cap(dst) && cap(dst) >= keepBuffer/8 {
+		dst = append(make([]byte, 0, max(2*cap(dst), n)), dst...)
+	}
+	return append(dst, b...)
 }
 
 // shrink empties a buffer, and lets go of a large one.

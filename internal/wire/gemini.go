@@ -4,13 +4,9 @@ package wire
 // envelope around it. Shapes: Google's go-genai and js-genai.
 type gemini struct{}
 
-func (gemini) read(raw []byte, ev *event) {
-	if inner, ok := jsonField(raw, "response"); ok && jsonKind(inner) == '{' {
-		if _, plain := jsonField(raw, "candidates"); !plain {
-			raw = inner
-		}
-	}
+func (d gemini) read(raw []byte, ev *event) {
 	finished, blocked := geminiNone, false
+	var inner []byte
 	for c := jsonIn(raw); c.next(); {
 		switch string(c.key) {
 		case `"candidates"`:
@@ -25,6 +21,8 @@ func (gemini) read(raw []byte, ev *event) {
 		case `"usageMetadata"`:
 			ev.known = true
 			geminiUsage(c.value, ev)
+		case `"response"`:
+			inner = c.value
 		case `"modelVersion"`, `"responseId"`:
 			ev.known = true
 		default:
@@ -32,6 +30,10 @@ func (gemini) read(raw []byte, ev *event) {
 		}
 	}
 	ev.settle(raw)
+	if jsonKind(inner) == '{' && !ev.known && !ev.failed { // Code Assist
+		d.read(inner, ev)
+		return
+	}
 	ev.reason = finished != geminiNone || blocked
 	switch {
 	case blocked, finished == geminiExplained:

@@ -46,7 +46,7 @@ func (l *lines) keep(b []byte) {
 		l.over = true
 		return
 	}
-	l.line = append(l.line, b...)
+	l.line = extend(l.line, b)
 }
 
 // end reads a last line without its end; at is the body's length.
