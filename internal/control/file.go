@@ -3,7 +3,9 @@ package control
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"understudy/internal/config"
@@ -31,11 +33,18 @@ func (c *call) edit(change func(f *file) (config.Source, error), what func() str
 		}
 		f := &file{Source: src, cfg: cfg, stale: src.Hash != c.s.Config.Source.Hash}
 		out, err := change(f)
-		if errors.Is(err, config.ErrCannotEdit) {
+		switch {
+		case errors.Is(err, config.ErrCannotEdit):
 			return src, fmt.Errorf("%w; edit %s by hand, then: reload", err, c.name(src.Path))
+		case err != nil:
+			return src, err
 		}
-		unchanged = err == nil && out.Same(src)
-		return out, err
+		// Edit would find these too, but tell of lines that are in no file yet.
+		if cfg, problems := config.Parse(out); cfg == nil {
+			return src, errors.New("nothing was changed, because the file would not be valid:\n" + c.places(problems))
+		}
+		unchanged = out.Same(src)
+		return out, nil
 	})
 	if err != nil {
 		return "", err
@@ -58,6 +67,35 @@ func (c *call) problems(list []config.Problem, severity config.Severity) string 
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// places are the lines of errors by what they are about, not by where they stand.
+func (c *call) places(list []config.Problem) string {
+	var lines []string
+	for _, p := range list {
+		if p.Severity != config.Error {
+			continue
+		}
+		text := p.What
+		if p.Path != "" {
+			text = fromOne(p.Path) + ": " + text
+		}
+		if p.Cure != "" {
+			text += ": " + p.Cure
+		}
+		lines = append(lines, c.s.Redact.Quote(text, 2*maxProse))
+	}
+	return strings.Join(lines, "\n")
+}
+
+var placeInList = regexp.MustCompile(`\[([0-9]+)\]`)
+
+// fromOne writes the places in lists as people count them: auto[0] is auto#1.
+func fromOne(path string) string {
+	return placeInList.ReplaceAllStringFunc(path, func(place string) string {
+		n, _ := index(place[1 : len(place)-1])
+		return "#" + strconv.Itoa(n+1)
+	})
 }
 
 // isList says whether a list with anything in it stands at a path.
@@ -105,7 +143,7 @@ func (f *file) chain(c *call, name string) (*fileChain, error) {
 		if f.cfg.Pool == nil {
 			return nil, errors.New("there is no pool")
 		}
-		return f.places(&fileChain{name: route.PoolName, pool: true, path: []any{"upstream"}}, nil), nil
+		return f.locate(&fileChain{name: route.PoolName, pool: true, path: []any{"upstream"}}, nil), nil
 	}
 	m := f.model(name)
 	if m == nil {
@@ -115,12 +153,12 @@ func (f *file) chain(c *call, name string) (*fileChain, error) {
 	if !f.isList(path) {
 		path = append(path, "candidates")
 	}
-	return f.places(&fileChain{name: m.Name, path: path}, m.Tiers), nil
+	return f.locate(&fileChain{name: m.Name, path: path}, m.Tiers), nil
 }
 
-// places notes where every candidate stands. The pool's tier is one list of
+// locate notes where every candidate stands. The pool's tier is one list of
 // entries, a virtual model's tiers are one entry each.
-func (f *file) places(fc *fileChain, tiers [][]config.Candidate) *fileChain {
+func (f *file) locate(fc *fileChain, tiers [][]config.Candidate) *fileChain {
 	if fc.pool {
 		for _, u := range f.cfg.Upstreams {
 			tiers = append(tiers, []config.Candidate{u})

@@ -40,7 +40,9 @@ func legend(tables ...*table) string {
 	if has(func(cell string) bool { return cell == unknown }) {
 		notes = append(notes, unknown+" = nobody reported it")
 	}
-	if has(func(cell string) bool { return strings.HasSuffix(cell, atLeast) && strings.Trim(cell, "0123456789") == atLeast }) {
+	if has(func(cell string) bool {
+		return strings.HasSuffix(cell, atLeast) && strings.Trim(cell, "0123456789") == atLeast
+	}) {
 		notes = append(notes, atLeast+" = at least, some did not report it")
 	}
 	if notes == nil {
@@ -60,7 +62,7 @@ func totalsText(v *View) string {
 }
 
 func modelsTable(v *View) *table {
-	t := newTable("vm", ">in flight", ">requests", ">ok", ">failed", ">empty", ">left", ">rpm", ">tpm", ">latency", ">cache", ">tokens in", ">out", ">cached")
+	t := newTable("vm", ">in flight", ">requests", ">ok", ">failed", ">empty", ">client left", ">rpm", ">tpm", ">latency", ">cache", ">tokens in", ">out", ">cached")
 	for i := range v.Models {
 		m := &v.Models[i]
 		t.row(append([]string{m.Name, count(m.InFlight), count(m.Requests), count(m.Successes), count(m.Failures), count(m.Empty), count(m.Abandoned),
@@ -70,7 +72,7 @@ func modelsTable(v *View) *table {
 }
 
 func windowsTable(m *Model) *table {
-	t := newTable("last", ">requests", ">ok", ">failed", ">empty", ">left", ">success", ">latency", ">p50", ">p95", ">p99", ">first", ">cache", ">tokens in", ">out", ">cached")
+	t := newTable("last", ">requests", ">ok", ">failed", ">empty", ">client left", ">success", ">latency", ">p50", ">p95", ">p99", ">first", ">cache", ">tokens in", ">out", ">cached")
 	for i := range m.Windows {
 		w := &m.Windows[i]
 		t.row(append([]string{w.Span, count(w.Requests), count(w.Successes), count(w.Failures), count(w.Empty), count(w.Abandoned), percent(w.SuccessRate),

@@ -48,10 +48,13 @@ func listRules(c *call) (string, error) {
 			list(v.Models[i].Name, v.Models[i].Rules)
 		}
 	}
-	if len(t.rows) == 1 {
-		return "no rules: every failure goes on to the next candidate" + note, nil
+	switch {
+	case len(t.rows) > 1:
+		return t.String() + note, nil
+	case note != "":
+		return "no rules of its own" + note, nil
 	}
-	return t.String() + note, nil
+	return "no rules: every failure goes on to the next candidate", nil
 }
 
 func joined(numbers []int) string {
@@ -211,7 +214,7 @@ func removeRule(c *call) (string, error) {
 			return f.Source, "", err
 		}
 		out, err := f.Remove(slices.Concat(l.path, []any{n[0] - 1}))
-		return out, fmt.Sprintf("removed rule %d (%s)", n[0], c.name(l.rules[n[0]-1].Name)), err
+		return out, fmt.Sprintf("removed rule %d%s", n[0], c.given(&l.rules[n[0]-1])), err
 	})
 }
 
@@ -231,8 +234,16 @@ func moveRule(c *call) (string, error) {
 			}
 		}
 		out, err := f.Move(l.path, n[0]-1, n[1]-1)
-		return out, fmt.Sprintf("moved rule %d (%s) to %d", n[0], c.name(l.rules[n[0]-1].Name), n[1]), err
+		return out, fmt.Sprintf("moved rule %d%s to %d", n[0], c.given(&l.rules[n[0]-1]), n[1]), err
 	})
+}
+
+// given is a rule's name in brackets, "" for one that is only its number.
+func (c *call) given(r *config.Rule) string {
+	if strings.HasPrefix(r.Name, "rule ") || strings.HasPrefix(r.Name, "pool rule ") {
+		return ""
+	}
+	return " (" + c.name(r.Name) + ")"
 }
 
 // indexes reads exactly so many of them.
