@@ -3,7 +3,9 @@ package control
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -241,8 +243,8 @@ func TestNothingShownHoldsASecret(t *testing.T) {
 	t.Setenv("UNDERSTUDY_TEST_HEADER", secrets["header's variable"])
 	all := func(prefix string) string {
 		text := prefix
-		for _, s := range secrets {
-			text += " " + strings.TrimPrefix(s, "Bearer ")
+		for _, what := range slices.Sorted(maps.Keys(secrets)) {
+			text += " " + strings.TrimPrefix(secrets[what], "Bearer ")
 		}
 		return text
 	}
