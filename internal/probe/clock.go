@@ -114,7 +114,8 @@ func (c *Clock) Sent() {
 	}
 }
 
-// Heard says that bytes of the answer have come.
+// Heard says that bytes of the answer have come, or that somebody waits for them
+// anew.
 func (c *Clock) Heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,14 +157,23 @@ func (c *Clock) Proved() {
 	c.budget.Content = 0
 }
 
-// Release ends every clock that runs before release and starts the one that runs
-// after it: idle is the longest silence from now on, 0 = none.
+// Release ends every clock that runs before release. From now on idle is the longest
+// silence, 0 = none, and it counts only from Heard to Rest: while nobody reads, a
+// client that takes nothing is not the upstream's silence.
 func (c *Clock) Release(idle time.Duration) {
 	c.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over, c.budget = false, Budget{Stall: idle}
-	c.listen()
+}
+
+// Rest stops the stall clock until the next Heard.
+func (c *Clock) Rest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stall != nil {
+		c.stall.Stop()
+	}
 }
 
 // stop ends all clocks.

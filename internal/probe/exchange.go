@@ -109,7 +109,9 @@ func (x *Exchange) Next() ([]byte, error) {
 	if x.pending != nil {
 		return nil, x.finish(x.pending)
 	}
+	x.clock.Heard()
 	out, plain, err := x.src.next()
+	x.clock.Rest()
 	x.take(plain)
 	if err != nil {
 		// The bytes that came with the error go out first.
@@ -122,12 +124,11 @@ func (x *Exchange) Next() ([]byte, error) {
 	return out, nil
 }
 
-// take lets the clock and the reader see decoded bytes.
+// take lets the reader see decoded bytes.
 func (x *Exchange) take(plain []byte) {
 	if len(plain) == 0 {
 		return
 	}
-	x.clock.Heard()
 	x.size += int64(len(plain))
 	if x.FirstByte.IsZero() {
 		x.FirstByte = time.Now()

@@ -47,9 +47,6 @@ func (x *Exchange) window(d Delivery) (*Failure, bool) {
 		if !ok {
 			return nil, x.release(nil)
 		}
-		if len(out) > 0 {
-			x.clock.Heard()
-		}
 		full := x.hold(out, plain)
 		x.take(plain)
 		switch {

@@ -98,9 +98,6 @@ func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
 // read reads once and judges: a failure, or done when the answer may be released.
 func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
 	out, plain, err := x.src.next()
-	if len(out) > 0 {
-		x.clock.Heard()
-	}
 	full := x.hold(out, plain)
 	x.take(plain)
 	if x.reader == nil {
@@ -271,6 +268,9 @@ func bodyless(status int, method string) bool {
 
 // hold keeps bytes for the client, and where those are coded their text for rules.
 func (x *Exchange) hold(out, plain []byte) error {
+	if len(out) > 0 {
+		x.clock.Heard()
+	}
 	if room := rulesBody - len(x.text); x.src.asCoded() && room > 0 {
 		x.text = append(x.text, plain[:min(room, len(plain))]...)
 	}
