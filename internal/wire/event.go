@@ -95,7 +95,7 @@ func (ev *event) common(c *jsonCursor) {
 	case `"statusCode"`, `"status_code"`: // Azure API Management
 		code, ok := jsonInt(c.value)
 		ev.oddity = ev.oddity || ok && code >= 400
-	case `"message"`: // Cohere, Bedrock
+	case `"message"`, `"msg"`: // Cohere, Bedrock, relays
 		ev.oddity = ev.oddity || ev.whole && jsonKind(c.value) == '"'
 	}
 }

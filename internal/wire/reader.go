@@ -5,7 +5,7 @@ type Want struct {
 	// Kind is the endpoint's kind; it chooses the dialect.
 	Kind Kind
 	// Stream says that the client asked for a stream; Array that it is Gemini's
-	// stream in the form of one JSON array.
+	// stream in the form of one JSON array. What the body is like, it tells itself.
 	Stream, Array bool
 	// MinChars is how many content characters a stream must show before it may be
 	// released; less than 1 counts as 1.

@@ -329,6 +329,7 @@ func TestChat(t *testing.T) {
 		{"Google's errors in an array, whole", chatWhole, `[{"error":{"code":400,"message":"m"}}]`, Erred, "-", nil},
 		{"detail only", chatWhole, `{"detail":"Not authenticated"}`, Erred, "-", nil},
 		{"statusCode only", chatWhole, `{"statusCode":429,"message":"Rate limit is exceeded. Try again in 26 seconds."}`, Erred, "-", erred(429, `{"statusCode":429,"message":"Rate limit is exceeded. Try again in 26 seconds."}`)},
+		{"code and msg", chatWhole, `{"code":401,"msg":"invalid token","data":null}`, Erred, "-", nil},
 		{"message only", chatWhole, `{"message":"no healthy upstream"}`, Erred, "-", nil},
 		{"error after [DONE] of nothing", chatStream, sseOf("[DONE]", `{"error":{"message":"m"}}`), Erred, "-", nil},
 		{"two choices, one cut", chatStream, sseOf(`{"choices":[{"index":0,"delta":{"content":"twelve chars"}},{"index":1,"delta":{"content":"x"}}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`), Erred, "", nil},
