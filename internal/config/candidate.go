@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -156,7 +155,7 @@ func (d *decoder) upstreams(n *node, s *Server) []Candidate {
 		d.checkEntry(item, e, given, "base_url")
 		if id := given["id"]; id != nil && e.ID != "" {
 			if line, dup := lines[e.ID]; dup {
-				d.errorOn(id, "duplicate id "+strconv.Quote(e.ID)+", first given on line "+itoa(line), "give each upstream an id of its own")
+				d.errorOn(id, "duplicate id "+quoteName(e.ID)+", first given on line "+itoa(line), "give each upstream an id of its own")
 			} else {
 				lines[e.ID], _ = d.doc.position(id.outer)
 				d.entries[e.ID] = e
@@ -264,9 +263,9 @@ func (d *decoder) headers(n *node, e *entry, env bool) {
 		case !headerName(p.key):
 			d.errorAt(p.span.start, "no name of a header", "write letters, digits and hyphens")
 		case forbiddenHeaders[name] != "":
-			d.errorAt(p.span.start, strconv.Quote(p.key)+" cannot be set: "+forbiddenHeaders[name], "remove it")
+			d.errorAt(p.span.start, quoteName(p.key)+" cannot be set: "+forbiddenHeaders[name], "remove it")
 		case seen[name]:
-			d.errorAt(p.span.start, "duplicate header "+strconv.Quote(p.key), "keep one of them")
+			d.errorAt(p.span.start, "duplicate header "+quoteName(p.key), "keep one of them")
 		default:
 			seen[name] = true
 			d.header(p, e, env)

@@ -3,7 +3,6 @@ package config
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -71,7 +70,7 @@ func (d *decoder) clients(n *node) []Client {
 			d.errorOn(at, "an empty list, with which the client may call nothing", "name models, or remove the key")
 		}
 		if slices.ContainsFunc(list, func(o Client) bool { return o.Name == c.Name && c.Name != "" }) {
-			d.errorOn(given["name"], "duplicate client "+strconv.Quote(c.Name), "give each client a name of its own")
+			d.errorOn(given["name"], "duplicate client "+quoteName(c.Name), "give each client a name of its own")
 		}
 		if at := given["key_env"]; at != nil && c.Key.Missing() != "" {
 			d.missing(at, c.Key, "this client is refused")

@@ -66,8 +66,11 @@ func (c Credential) Env() string {
 }
 
 // Source names the origin without the secret: "literal", "env NAME",
-// "file PATH" or "none".
+// "file PATH" or "none". A name that looks like a key itself is masked.
 func (c Credential) Source() string {
+	if !shownName(c.name) {
+		c.name = "***"
+	}
 	switch c.kind {
 	case credentialLiteral:
 		return "literal"

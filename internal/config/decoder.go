@@ -77,7 +77,7 @@ func (d *decoder) enter(step string) (leave func()) {
 
 // enterName is enter for a name that the user chose.
 func (d *decoder) enterName(name string) (leave func()) {
-	if hasControl(name) {
+	if hasControl(name) || !shownName(name) {
 		name = "?"
 	}
 	d.path = append(d.path, "."+name)

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 )
 
 // file is the top of a configuration before its parts are put together.
@@ -103,7 +102,7 @@ func (d *decoder) crossCheck(cfg *Config, f file) {
 	}
 	if n := f.server.find("default_model"); n != nil && cfg.Server.DefaultModel != "" && !names[cfg.Server.DefaultModel] && !d.failed() {
 		leave := d.enter(".server.default_model")
-		d.errorOn(n, strconv.Quote(cfg.Server.DefaultModel)+" is no virtual model", "name one of virtual_models")
+		d.errorOn(n, quoteName(cfg.Server.DefaultModel)+" is no virtual model", "name one of virtual_models")
 		leave()
 	}
 	if cfg.Pool == nil {
@@ -118,7 +117,7 @@ func (d *decoder) crossCheck(cfg *Config, f file) {
 		for i, u := range cfg.Upstreams {
 			if u.ID != "" && !used[u.ID] && i < len(f.upstream.items) {
 				leave := d.enter(".upstream[" + itoa(i) + "]")
-				d.warnAt(f.upstream.items[i].outer, "upstream "+strconv.Quote(u.ID)+" is never used", "add a pool, or name it in a virtual model with {upstream: "+u.ID+", model: ...}")
+				d.warnAt(f.upstream.items[i].outer, "upstream "+quoteName(u.ID)+" is never used", "add a pool, or name it in a virtual model with {upstream: ID, model: ...}")
 				leave()
 			}
 		}
@@ -128,7 +127,7 @@ func (d *decoder) crossCheck(cfg *Config, f file) {
 			for _, m := range c.Models {
 				if m != "*" && !names[m] && i < len(f.clients.items) && !d.failed() {
 					leave := d.enter(".clients[" + itoa(i) + "].models")
-					d.warnAt(f.clients.items[i].outer, "client "+strconv.Quote(c.Name)+" may call "+strconv.Quote(m)+", which is no virtual model", "name virtual models, or \"*\" for the pool")
+					d.warnAt(f.clients.items[i].outer, "client "+quoteName(c.Name)+" may call "+quoteName(m)+", which is no virtual model", "name virtual models, or \"*\" for the pool")
 					leave()
 				}
 			}

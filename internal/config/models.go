@@ -3,7 +3,6 @@ package config
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -127,7 +126,7 @@ func (d *decoder) model(p *pair, cfg *Config) VirtualModel {
 func (d *decoder) chain(c *chain, cfg *Config) {
 	n := c.candidates
 	if n.kind == kindNull || n.kind == kindList && len(n.items) == 0 {
-		d.errorOn(n, "an empty chain", "give "+strconv.Quote(c.Name)+" at least one candidate")
+		d.errorOn(n, "an empty chain", "give "+quoteName(c.Name)+" at least one candidate")
 		return
 	}
 	count := 0
@@ -176,7 +175,7 @@ func (d *decoder) equals(n *node, model string, count *int, tier int, cfg *Confi
 		*count++
 		m := d.candidate(item, e, given, model, *count, tier, cfg)
 		if m.Named && slices.ContainsFunc(members, func(o Candidate) bool { return o.Named && o.Name == m.Name }) {
-			d.warnAt(given["name"].outer, "two equals are named "+strconv.Quote(m.Name)+", so the same sessions prefer both", "give each a name of its own")
+			d.warnAt(given["name"].outer, "two equals are named "+quoteName(m.Name)+", so the same sessions prefer both", "give each a name of its own")
 		}
 		members = append(members, m)
 	})
@@ -190,7 +189,7 @@ func (d *decoder) candidate(n *node, e *entry, given map[string]*node, model str
 		up := d.entries[e.upstream]
 		if up == nil {
 			if e.upstream != "" {
-				d.errorOn(ref, "no upstream has the id "+quoteKey(e.upstream), "name the id of an [[upstream]]"+didYouMean(e.upstream, slices.Sorted(maps.Keys(d.entries))))
+				d.errorOn(ref, "no upstream has the id "+quoteName(e.upstream), "name the id of an [[upstream]]"+didYouMean(e.upstream, slices.Sorted(maps.Keys(d.entries))))
 			}
 		} else {
 			e = e.over(up, given)
@@ -264,7 +263,7 @@ func (e *entry) over(up *entry, given map[string]*node) *entry {
 
 func didYouMean(s string, known []string) string {
 	if near, far := nearest(s, known); !far && near != "" {
-		return ", did you mean " + near + "?"
+		return ", did you mean " + quoteName(near) + "?"
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -14,6 +15,7 @@ var (
 	plainKey = regexp.MustCompile(`^[A-Za-z0-9_.<-]{1,24}$`)
 	// vendorKey are the beginnings that vendors give their keys.
 	vendorKey  = regexp.MustCompile(`^(sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx|Bearer)[-_ ]|^AIza|^eyJ`)
+	insideKey  = regexp.MustCompile(`\b((sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx)[-_]|AIza|eyJ)[A-Za-z0-9_-]{8,}`)
 	secretWord = regexp.MustCompile(`^[A-Za-z0-9_+=-]{20,}$`)
 )
 
@@ -43,6 +45,19 @@ func quoteKey(key string) string {
 		return "(not shown: it may hold a secret)"
 	}
 	return strconv.Quote(key)
+}
+
+// quoteName puts a name that the user chose into a problem, if it is none that
+// holds a key.
+func quoteName(name string) string {
+	if !shownName(name) {
+		return "(not shown: it may hold a secret)"
+	}
+	return strconv.Quote(name)
+}
+
+func shownName(name string) bool {
+	return !looksSecret(name) && !slices.ContainsFunc(insideKey.FindAllString(name, -1), looksSecret) && len(name) <= 200
 }
 
 // nearest returns the word closest to s by edits, and whether it is too far off
