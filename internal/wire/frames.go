@@ -67,7 +67,7 @@ func (s *sse) feed(r *Reader, p []byte) {
 		}
 		end := min(lf, cr)
 		if end > i {
-			s.part(r, p[i:end], r.at+int64(i))
+			s.part(r, p[i:end])
 		}
 		if end == len(p) {
 			return
@@ -86,8 +86,8 @@ func indexFrom(p []byte, c byte, i int) int {
 	return len(p)
 }
 
-// part takes bytes of the current line; at is where they begin in the body.
-func (s *sse) part(r *Reader, b []byte, at int64) {
+// part takes bytes of the current line.
+func (s *sse) part(r *Reader, b []byte) {
 	if !s.begun {
 		s.begun = true
 		switch {
@@ -108,7 +108,7 @@ func (s *sse) part(r *Reader, b []byte, at int64) {
 	if s.space {
 		s.space = false
 		if b[0] == ' ' {
-			b, at = b[1:], at+1
+			b = b[1:]
 		}
 	}
 	switch s.line {
