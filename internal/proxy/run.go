@@ -32,11 +32,12 @@ type run struct {
 	deliver  string // stream, complete or window
 	early    *early // delivery complete: tells the client that it is not forgotten
 
-	round   int    // attempts made since the chain was last begun
-	empty   *kept  // the first well-formed empty answer
-	clients *kept  // the last failure that was the client's own fault
-	others  bool   // some candidate failed for another reason
-	lines   []line // what became of every candidate
+	round   int   // attempts made since the chain was last begun
+	empty   *kept // the first well-formed empty answer
+	clients *kept // the last failure that was the client's own fault
+	others  bool  // some candidate failed for another reason
+	order   []route.Step
+	lines   []line // what became of candidates; those of order without one were not reached
 	why     string // what ended the walk before its end; "" = nothing did
 }
 
@@ -52,6 +53,7 @@ type line struct {
 	candidate *route.Candidate
 	text      string
 	tries     int
+	frozen    bool // passed over for a freeze, which the text tells as it was then
 }
 
 // A result is what a walk along the chain came to: exactly one field is set.
@@ -232,26 +234,36 @@ func (r *run) account(f *probe.Failure) string {
 func (r *run) line(c *route.Candidate, text string) {
 	for i := range r.lines {
 		if r.lines[i].candidate == c {
-			r.lines[i].text, r.lines[i].tries = text, r.lines[i].tries+1
+			l := &r.lines[i]
+			l.text, l.tries, l.frozen = text, l.tries+1, false
 			return
 		}
 	}
-	r.lines = append(r.lines, line{c, text, 1})
+	r.lines = append(r.lines, line{candidate: c, text: text, tries: 1})
 }
 
-// skip notes a candidate that was not called, once per request.
-func (r *run) skip(c *route.Candidate, reason string) {
+// skip notes a candidate that was not called, once per request. left is how long it
+// stays frozen where that is why; 0 = for another reason.
+func (r *run) skip(c *route.Candidate, reason string, left time.Duration) {
 	if slices.ContainsFunc(r.lines, func(l line) bool { return l.candidate == c }) {
 		return
 	}
-	r.lines = append(r.lines, line{c, reason, 0})
-	r.record.Skips = append(r.record.Skips, stats.Skip{Candidate: string(c.ID), Name: c.Name, Reason: reason})
+	r.lines = append(r.lines, line{candidate: c, text: reason, frozen: left > 0})
+	r.record.Skips = append(r.record.Skips, stats.Skip{Candidate: string(c.ID), Name: c.Name, Reason: reason, Left: left})
 }
 
-// attempts are the lines for the exhausted answer.
+// attempts are the lines for the exhausted answer: one per candidate, in the plan's
+// order, with the time that the frozen ones have left now.
 func (r *run) attempts() []string {
-	out := make([]string, 0, len(r.lines))
-	for _, l := range r.lines {
+	out := make([]string, 0, len(r.order))
+	for _, step := range r.order {
+		l := line{candidate: step.Candidate, text: "not tried"}
+		if i := slices.IndexFunc(r.lines, func(l line) bool { return l.candidate == step.Candidate }); i >= 0 {
+			l = r.lines[i]
+		}
+		if reason, still := r.h.why(step.ID); l.frozen && still {
+			l.text = reason
+		}
 		name := l.candidate.Name
 		if l.candidate.Model != "" && l.candidate.Model != name {
 			name += " (" + l.candidate.Model + ")"
@@ -271,7 +283,7 @@ func (r *run) exhausted(why string) *answer {
 	what := "virtual model '" + r.chain.Model + "'"
 	if r.chain.Pool {
 		what = "the pool"
-		if len(r.record.Tries) == 0 && a.retry > 0 {
+		if r.frozenThroughout() {
 			a.status = http.StatusServiceUnavailable
 		}
 	}
@@ -280,6 +292,19 @@ func (r *run) exhausted(why string) *answer {
 		a.message += ": " + why
 	}
 	return a
+}
+
+// frozenThroughout says whether nobody was called because everybody was frozen; who
+// is switched off does not matter.
+func (r *run) frozenThroughout() bool {
+	frozen := false
+	for _, l := range r.lines {
+		frozen = frozen || l.frozen
+		if !l.frozen && l.candidate.Enabled {
+			return false
+		}
+	}
+	return frozen
 }
 
 // keys are the chain's candidates on the board.

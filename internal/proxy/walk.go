@@ -50,8 +50,13 @@ type report struct {
 func (r *run) walk(ctx context.Context) result {
 	plan := r.chain.Plan(r.sticky, r.h.load, r.h.why)
 	r.round, r.why = 0, ""
+	r.order = plan.Order
 	for _, skip := range plan.Skips {
-		r.skip(skip.Candidate, skip.Reason)
+		left := time.Duration(0)
+		if skip.Reason != route.ReasonDisabled {
+			left = r.h.soonest([]health.Key{key(skip.ID)})
+		}
+		r.skip(skip.Candidate, skip.Reason, left)
 	}
 	w := &walk{run: r, ctx: ctx, reports: make(chan report, len(plan.Steps)+1)}
 	if len(plan.Steps) == 0 && r.s.Config.Server.WhenAllFrozen == "try_soonest" {
@@ -191,14 +196,14 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 	}
 	id, missing := identify(c)
 	if missing != "" {
-		w.skip(c, missing+" is not set")
+		w.skip(c, missing+" is not set", 0)
 		return false
 	}
 	now := time.Now()
 	lease, freeze, ok := w.h.board.Acquire(key(c.ID), now, w.last)
 	if !ok {
 		if freeze.Until.After(now) {
-			w.skip(c, frozenFor(freeze, now))
+			w.skip(c, frozenFor(freeze, now), freeze.Until.Sub(now))
 		} else {
 			w.passed = append(w.passed, c)
 		}
@@ -208,21 +213,24 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 	return true
 }
 
-// soonest starts the one attempt at the frozen candidate that is nearest its thaw.
+// soonest starts the one attempt at the frozen candidate that is nearest its thaw,
+// of those that can be called at all.
 func (w *walk) soonest() {
 	now := time.Now()
-	nearest, _, ok := w.h.board.Soonest(w.keys(), now)
-	if !ok {
-		return
-	}
-	for _, tier := range w.chain.Tiers {
-		for i := range tier {
-			c := &tier[i]
-			if id, missing := identify(c); key(c.ID) == nearest && c.Enabled && missing == "" {
-				w.attempt(&seat{c: c, n: 1, lease: w.h.board.Seize(nearest, now), id: id})
-				return
-			}
+	var nearest *seat
+	var thaw time.Time
+	for _, step := range w.order {
+		_, until, frozen := w.h.board.Soonest([]health.Key{key(step.ID)}, now)
+		if !frozen || !step.Enabled || nearest != nil && !until.Before(thaw) {
+			continue
 		}
+		if id, missing := identify(step.Candidate); missing == "" {
+			nearest, thaw = &seat{c: step.Candidate, n: 1, id: id}, until
+		}
+	}
+	if nearest != nil {
+		nearest.lease = w.h.board.Seize(key(nearest.c.ID), now)
+		w.attempt(nearest)
 	}
 }
 
