@@ -75,6 +75,7 @@ type Reader struct {
 	failed    bool
 	released  bool
 	concluded bool
+	left      Framing // what was open at the end
 	release   int64
 	why       string
 	err       *ErrorBody
@@ -151,6 +152,7 @@ func (r *Reader) End() {
 	if r.concluded {
 		return
 	}
+	r.left = r.Open()
 	switch r.format {
 	case Unread:
 		r.endBegin()
@@ -205,8 +207,12 @@ func (r *Reader) Erred() *ErrorBody { return r.err }
 // Usage is what the answer reported so far; the last report counts.
 func (r *Reader) Usage() Usage { return r.usage }
 
-// Open says what the bytes read so far are in the middle of.
+// Open says what the bytes read so far are in the middle of; behind End, what they
+// ended in the middle of.
 func (r *Reader) Open() Framing {
+	if r.concluded {
+		return r.left
+	}
 	switch r.format {
 	case SSE:
 		return r.sse.framing()
