@@ -30,10 +30,14 @@ func Classify(ctx context.Context, phase Phase, err error) *Failure {
 		f.Kind, f.Text = Timeout, "the request's time over all attempts was used up"
 	case cause != nil:
 		f.Text = cause.Error()
+	case errors.Is(err, errCoding):
+		f.Kind, f.Text = BadStream, "the answer's content coding is damaged"
+	case errors.As(err, new(unfinished)):
+		f.Kind, f.Text = BadStream, err.Error()
 	default:
 		f.Text = account(err)
 	}
-	if phase > Dial && f.Kind != Network {
+	if phase > Dial && (f.Kind == Stalled || f.Kind == Timeout) {
 		f.Text += " (" + where[phase] + ")"
 	}
 	return f

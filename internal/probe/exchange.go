@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -171,9 +170,14 @@ func (x *Exchange) judgeEnd(err error) Ending {
 	case x.reader.Erred() != nil:
 		return UpstreamError
 	}
-	x.err = errors.New(x.reader.Why())
+	x.err = unfinished(x.reader.Why())
 	return Broken
 }
+
+// unfinished is a body that ended in good order, but not by what ends an answer.
+type unfinished string
+
+func (u unfinished) Error() string { return string(u) }
 
 // Close gives the connection back, or ends it where the body was not read to its
 // end. It may be called more than once; what is held is gone after it.

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -201,9 +200,6 @@ func (x *Exchange) readPage() {
 // broke makes the failure of an answer whose body could not be read.
 func (x *Exchange) broke(err error) *Failure {
 	f := Classify(x.clock.Context(), Probe, err)
-	if errors.Is(err, errCoding) && f.Kind == Network {
-		f.Kind, f.Text = BadStream, "the answer's content coding is damaged"
-	}
 	f.Status, f.Usage = 0, x.usage()
 	x.Close()
 	return f

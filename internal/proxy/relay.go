@@ -54,7 +54,9 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		return nil
 	}
 	err = x.SendHeld(func(b []byte) error { return send(b, false) })
-	if err == nil && (!x.Done() || x.Ending() == probe.Broken) {
+	if err == nil && (!x.Done() || x.Ending() == probe.Broken || len(x.Trailer()) > 0) {
+		// Flushed, a body has no length that net/http would work out, and so room
+		// for trailers.
 		err = send(nil, true)
 	}
 	if err != nil {
@@ -77,7 +79,7 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 	if ctx.Err() != nil && x.Ending() == probe.Broken {
 		return n, errClient
 	}
-	if x.Ending() == probe.Broken && d.errorEvent {
+	if x.Ending() == probe.Broken && d.errorEvent && appendable(w.Header(), x) {
 		if event := wire.BrokenEvent(d.dialect, d.kind, x.Reader(), "the upstream's answer broke off"); len(event) > 0 {
 			if err := send(event, true); err != nil {
 				return n, err
@@ -88,6 +90,12 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		trailers(w.Header(), x.Trailer())
 	}
 	return n, nil
+}
+
+// appendable says whether an event of ours may follow what went out: not behind the
+// upstream's own error, within a coding, or beyond an announced length.
+func appendable(sent http.Header, x *probe.Exchange) bool {
+	return x.Reader() != nil && x.Reader().Erred() == nil && sent.Get("Content-Encoding") == "" && sent.Get("Content-Length") == ""
 }
 
 // head writes the upstream's headers beside ours.
@@ -108,10 +116,14 @@ func head(dst http.Header, x *probe.Exchange) {
 	}
 }
 
-// trailers passes on what came after the body.
+// trailers passes on what came after the body, but for what stops here.
 func trailers(dst, upstream http.Header) {
-	for name, values := range upstream {
-		dst[http.TrailerPrefix+name] = values
+	passed := http.Header{}
+	returnable(passed, upstream)
+	for name, values := range passed {
+		if len(values) > 0 {
+			dst[http.TrailerPrefix+name] = values
+		}
 	}
 }
 
