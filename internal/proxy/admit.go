@@ -48,11 +48,11 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*r
 	if r.Method == http.MethodConnect || r.Method == http.MethodTrace || !strings.HasPrefix(r.RequestURI, "/") {
 		return req, invalid(http.StatusBadRequest, "bad_request", "CONNECT, TRACE and absolute request targets are not proxied; send a path such as /v1/chat/completions")
 	}
-	if climbs(req.path) {
-		return req, invalid(http.StatusBadRequest, "bad_request", "the path has a '..' segment")
-	}
 	if refusal := h.guard(w, r, s, req); refusal != nil {
 		return req, refusal
+	}
+	if climbs(req.path) {
+		return req, invalid(http.StatusBadRequest, "bad_request", "the path has a '..' segment")
 	}
 	if websocket(r.Header) {
 		return req, &answer{status: http.StatusUpgradeRequired, kind: "invalid_request_error", code: "websocket_off", message: "WebSocket is off here; use HTTP"}
@@ -204,16 +204,16 @@ func (q *request) ask(s *Snapshot, c *route.Candidate) probe.Ask {
 }
 
 // readBody reads at most limit bytes. Over it the rest is read and thrown away, as
-// far as is reasonable, so that the client hears the answer instead of a reset.
+// far as is reasonable.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *answer) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
 	if r.ContentLength > limit {
-		if r.Header.Get("Expect") == "" {
-			discard(w, r, limit)
+		// A client that withholds its body is not asked for it.
+		if r.Header.Get("Expect") != "" || !discard(w, r) {
+			w.Header().Set("Connection", "close")
 		}
-		w.Header().Set("Connection", "close")
 		return nil, tooLarge(limit)
 	}
 	var body []byte
@@ -231,8 +231,9 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *ans
 	}
 	switch {
 	case int64(len(body)) > limit:
-		discard(w, r, limit)
-		w.Header().Set("Connection", "close")
+		if !discard(w, r) {
+			w.Header().Set("Connection", "close")
+		}
 		return nil, tooLarge(limit)
 	case err != nil:
 		return nil, invalid(http.StatusBadRequest, "bad_body", "the request body could not be read whole")
@@ -243,10 +244,17 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *ans
 // discardTime bounds how long the rest of a body that is too large is read.
 const discardTime = 10 * time.Second
 
-func discard(w http.ResponseWriter, r *http.Request, limit int64) {
-	if http.NewResponseController(w).SetReadDeadline(time.Now().Add(discardTime)) == nil {
-		_, _ = io.CopyN(io.Discard, r.Body, 2*limit+1<<20) // whatever comes, the answer is 413
+// discard reads the rest of a body and throws it away: many clients read no answer
+// before they have sent all, and a connection closed on them would be reset, and
+// the answer lost. It reports whether the end was reached, so that the connection
+// can carry another request.
+func discard(w http.ResponseWriter, r *http.Request) bool {
+	control := http.NewResponseController(w)
+	if control.SetReadDeadline(time.Now().Add(discardTime)) != nil {
+		return false
 	}
+	_, err := io.Copy(io.Discard, r.Body)
+	return err == nil && control.SetReadDeadline(time.Time{}) == nil
 }
 
 func tooLarge(limit int64) *answer {

@@ -52,14 +52,8 @@ func (c *client) may(model string) bool { return c == nil || c.models == nil || 
 // hosts' names, and, where client keys are configured, who has none. It writes the
 // CORS headers that listed origins need.
 func (h *Handler) guard(w http.ResponseWriter, r *http.Request, s *Snapshot, req *request) *answer {
-	if len(s.clients) > 0 {
-		req.clientOf = s.identify(r)
-	}
-	if req.clientOf == nil && !s.knownHost(r.Host) {
-		host := s.Redact.Quote(r.Host, 100)
-		return invalid(http.StatusForbidden, "unknown_host", fmt.Sprintf("Host '%s' is not one of this program's; if it is, add allowed_hosts: [%s] to the server section", host, host))
-	}
-	if refusal := s.origin(w.Header(), r); refusal != nil {
+	req.clientOf = s.identify(r)
+	if refusal := s.enter(w.Header(), r, req.clientOf); refusal != nil {
 		return refusal
 	}
 	if len(s.clients) > 0 && req.clientOf == nil {
@@ -71,33 +65,45 @@ func (h *Handler) guard(w http.ResponseWriter, r *http.Request, s *Snapshot, req
 	return nil
 }
 
-// origin refuses requests that a web page makes somebody's browser send, unless the
-// page's origin is this listener's or listed.
-func (s *Snapshot) origin(out http.Header, r *http.Request) *answer {
+// enter refuses what a web page makes somebody's browser send, unless the page's
+// origin is this listener's or listed, and what asks for a host that is none of
+// this program's.
+func (s *Snapshot) enter(out http.Header, r *http.Request, c *client) *answer {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
-	listed := origin != "" && origin != "null" && s.origins[strings.ToLower(origin)]
+	listed := s.listed(origin)
 	if listed {
+		// First of all, so that the page can read a refusal too.
 		out.Set("Access-Control-Allow-Origin", origin)
-		out.Add("Vary", "Origin")
 		out.Set("Access-Control-Expose-Headers", "*")
+		out.Set("Vary", "Origin")
+	}
+	if c == nil && !s.knownHost(r.Host) {
+		host := s.Redact.Quote(r.Host, 100)
+		return invalid(http.StatusForbidden, "unknown_host", fmt.Sprintf("Host '%s' is not one of this program's; if it is, add allowed_hosts: [%s] to the server section", host, host))
+	}
+	foreign := site == "cross-site" || site == "same-site"
+	if u, err := url.Parse(origin); origin == "" || err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) {
+		// No page's, or one that this listener served.
+		listed = listed || !foreign
+	}
+	if listed {
 		return nil
 	}
-	if u, err := url.Parse(origin); origin != "" && err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && site != "cross-site" {
-		return nil
+	add := "add the page's origin to cors_origins in the server section"
+	if origin != "" && origin != "null" {
+		add = fmt.Sprintf("add cors_origins: [\"%s\"] to the server section", s.Redact.Quote(origin, 100))
 	}
-	if origin != "" || site == "cross-site" || site == "same-site" {
-		shown := s.Redact.Quote(origin, 100)
-		return invalid(http.StatusForbidden, "origin_not_allowed", fmt.Sprintf("requests from web pages of other origins are refused; to let this one in, add cors_origins: [\"%s\"] to the server section", shown))
-	}
-	return nil
+	return invalid(http.StatusForbidden, "origin_not_allowed", "requests from web pages of other origins are refused; to let this one in, "+add)
+}
+
+// listed says whether an Origin is one of cors_origins; "null" never is.
+func (s *Snapshot) listed(origin string) bool {
+	return origin != "" && origin != "null" && s.origins[strings.ToLower(origin)]
 }
 
 // preflight answers a listed origin's CORS preflight; true when it did.
 func (s *Snapshot) preflight(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodOptions || r.Header.Get("Origin") == "" || r.Header.Get("Access-Control-Request-Method") == "" || !s.knownHost(r.Host) {
-		return false
-	}
-	if !s.origins[strings.ToLower(r.Header.Get("Origin"))] {
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" || !s.listed(r.Header.Get("Origin")) || !s.knownHost(r.Host) {
 		return false
 	}
 	h := w.Header()
@@ -106,8 +112,11 @@ func (s *Snapshot) preflight(w http.ResponseWriter, r *http.Request) bool {
 	if names := r.Header.Get("Access-Control-Request-Headers"); names != "" {
 		h.Set("Access-Control-Allow-Headers", names)
 	}
+	if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
+		h.Set("Access-Control-Allow-Private-Network", "true") // a page out there calls a machine in here
+	}
 	h.Set("Access-Control-Max-Age", "600")
-	h.Add("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
+	h.Set("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
 	w.WriteHeader(http.StatusNoContent)
 	return true
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -55,38 +56,60 @@ func setPath(u *url.URL, escaped string) {
 
 // isVersion says whether a path segment is an API version: v1, v4, v1beta, v1alpha2.
 func isVersion(s string) bool {
-	if len(s) < 2 || s[0] != 'v' {
+	const digits = "0123456789"
+	number, ok := strings.CutPrefix(s, "v")
+	stage := strings.TrimLeft(number, digits)
+	if !ok || stage == number {
 		return false
 	}
-	s = strings.TrimLeft(s[1:], "0123456789")
-	if s == "" {
-		return true
+	rest, ok := strings.CutPrefix(stage, "alpha")
+	if !ok {
+		rest = strings.TrimPrefix(stage, "beta")
 	}
-	for _, ending := range []string{"alpha", "beta"} {
-		if rest, ok := strings.CutPrefix(s, ending); ok {
-			return strings.Trim(rest, "0123456789") == ""
-		}
-	}
-	return false
+	return strings.Trim(rest, digits) == ""
 }
 
-// climbs says whether a path has a ".." segment in any encoding, however often it
-// was escaped and whichever slash stands around it.
+// climbs says whether a path has a ".." segment in any encoding: however often it
+// was escaped, whichever slash stands around it, behind a ";" or in UTF-8 that is
+// longer than it may be.
 func climbs(path string) bool {
 	for range 8 {
-		for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
-			if segment == ".." {
+		for segment := range strings.FieldsFuncSeq(overlong.Replace(path), func(r rune) bool { return r == '/' || r == '\\' }) {
+			if segment, _, _ = strings.Cut(segment, ";"); segment == ".." {
 				return true
 			}
 		}
-		next, err := url.PathUnescape(path)
-		if err != nil || next == path {
+		next := unescaped(path)
+		if next == path {
 			return false
 		}
 		path = next
 	}
 	// What is still escaped after eight rounds was made to hide something.
 	return true
+}
+
+// overlong undoes encodings of "." and slashes that no decoder should take, and
+// some do.
+var overlong = strings.NewReplacer("\xc0\xae", ".", "\xe0\x80\xae", ".", "\xc0\xaf", "/", "\xe0\x80\xaf", "/", "\xc1\x9c", "/")
+
+// unescaped decodes what is rightly escaped and leaves the rest as it is.
+func unescaped(s string) string {
+	if !strings.Contains(s, "%") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '%' && i+2 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
 }
 
 // withoutKey drops the `key` parameters of a raw query (Gemini's credential) and

@@ -15,7 +15,8 @@ func (h *Handler) alive(w http.ResponseWriter, r *http.Request, s *Snapshot) boo
 	if s.preflight(w, r) {
 		return true
 	}
-	if r.URL.Path != "/healthz" || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if path != "/healthz" || (r.Method != http.MethodGet && r.Method != http.MethodHead) || s.enter(w.Header(), r, s.identify(r)) != nil {
 		return false
 	}
 	totals := h.ledger.Totals()

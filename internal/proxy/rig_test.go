@@ -44,6 +44,12 @@ func (l *rigLog) String() string {
 	return l.buf.String()
 }
 
+// last is the end of the log, fit for an error message.
+func (l *rigLog) last() string {
+	s := l.String()
+	return s[max(0, len(s)-600):]
+}
+
 // newRig serves a configuration as the daemon does. Every line of the log is kept.
 func newRig(t *testing.T, cfg string) *rig {
 	t.Helper()
@@ -113,7 +119,7 @@ func (r *rig) frozen() int { return len(r.handler.Board().Freezes(time.Now())) }
 func (r *rig) is(got drill.Reply, status int, body string) {
 	r.t.Helper()
 	if got.Status != status || string(got.Body) != body || !got.Clean {
-		r.t.Errorf("client got %d %q (clean %v, %v), want %d %q\n%s", got.Status, brief(string(got.Body)), got.Clean, got.Err, status, brief(body), r.log)
+		r.t.Errorf("client got %d %q (clean %v, %v), want %d %q\n%s", got.Status, brief(string(got.Body)), got.Clean, got.Err, status, brief(body), r.log.last())
 	}
 }
 
@@ -122,7 +128,7 @@ func (r *rig) is(got drill.Reply, status int, body string) {
 func (r *rig) fails(got drill.Reply, status int, pieces ...string) {
 	r.t.Helper()
 	if got.Status != status || !got.Clean || got.Get("Content-Type") != "application/json" {
-		r.t.Errorf("client got %d %q %q (%v), want an error %d of our own\n%s", got.Status, got.Get("Content-Type"), brief(string(got.Body)), got.Err, status, r.log)
+		r.t.Errorf("client got %d %q %q (%v), want an error %d of our own\n%s", got.Status, got.Get("Content-Type"), brief(string(got.Body)), got.Err, status, r.log.last())
 		return
 	}
 	for _, p := range pieces {
