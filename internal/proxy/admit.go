@@ -33,6 +33,7 @@ type request struct {
 	broken   error     // why a body that should have fields could not be read
 	model    string    // the model asked for, "" without one
 	stream   bool
+	http10   bool   // the client knows no chunks: a body ends with the connection
 	ignored  bool   // an ignored endpoint
 	client   string // the name of the client key it came with
 	clientOf *client
@@ -41,7 +42,7 @@ type request struct {
 
 // admit reads the request whole. A refusal is an answer that calls nobody.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*request, *answer) {
-	req := &request{id: newID(), start: time.Now(), method: r.Method, header: r.Header}
+	req := &request{id: newID(), start: time.Now(), method: r.Method, header: r.Header, http10: !r.ProtoAtLeast(1, 1)}
 	req.path, req.query, _ = strings.Cut(r.RequestURI, "?")
 	req.endpoint = wire.ParseEndpoint(r.Method, req.path, req.query)
 	req.secrets = clientSecrets(r.Header, req.query)

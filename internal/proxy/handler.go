@@ -115,8 +115,8 @@ func (h *Handler) begin(w http.ResponseWriter, s *Snapshot, req *request, chain 
 	return r
 }
 
-// finish sends what the race came to. An answer that broke off ends with a panic of
-// http.ErrAbortHandler: the client sees a cut, never a false end.
+// finish sends what the race came to. An answer that broke off ends with an abort:
+// the client sees a cut, never a false end.
 func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 	defer r.drop()
 	r.early.end()
@@ -174,7 +174,12 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	case errors.Is(err, errClient):
 		t.Verdict, r.record.Ending = stats.Abandoned, stats.Cancelled
 		t.Text = "the client left"
-		panic(http.ErrAbortHandler)
+		abort(w, r.req)
+	case err != nil:
+		// What was held could not be read back: the disk's fault, not the upstream's.
+		t.Verdict, r.record.Ending = stats.Abandoned, stats.Broken
+		t.Text = "broke off after release: " + r.redact.Quote(err.Error(), 200)
+		abort(w, r.req)
 	case x.Ending() == probe.Whole:
 		outcome, r.record.Ending = health.OK, stats.Success
 	default:
@@ -187,7 +192,7 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 		strike = health.Strike{Counts: win.strikes, Error: t.Text}
 		r.h.strike(r, win, t)
 		if x.Ending() == probe.Broken {
-			panic(http.ErrAbortHandler)
+			abort(w, r.req)
 		}
 	}
 }
@@ -215,7 +220,7 @@ func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
 		if err != nil {
 			r.record.Ending = stats.Cancelled
 		}
-		panic(http.ErrAbortHandler)
+		abort(w, r.req)
 	}
 }
 
@@ -256,7 +261,7 @@ func (r *run) lateFailure(w http.ResponseWriter, res result) {
 	if _, err := w.Write(event); err == nil {
 		_ = http.NewResponseController(w).Flush() // a client that has left cannot be told
 	}
-	panic(http.ErrAbortHandler)
+	abort(w, r.req)
 }
 
 func (r *run) delivery(*route.Candidate) delivery {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -29,8 +30,9 @@ type delivery struct {
 // relay sends a released answer: its head once, the held bytes, and the rest as it
 // comes, each read flushed. It is the only function that writes an upstream's
 // answer. The headers that are ours stand in w already. It returns how many body
-// bytes were written, and errClient or nil; how the answer itself ended is the
-// Exchange's Ending, and a broken one must be followed by an abort.
+// bytes were written, and errClient, what kept held bytes from being read back, or
+// nil; how the answer itself ended is the Exchange's Ending. An error or a broken
+// answer must be followed by an abort.
 func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d delivery) (n int64, err error) {
 	x.Clock().Release(d.stall)
 	if !d.begun {
@@ -98,6 +100,25 @@ func appendable(sent http.Header, x *probe.Exchange) bool {
 	return x.Reader() != nil && x.Reader().Erred() == nil && sent.Get("Content-Encoding") == "" && sent.Get("Content-Length") == ""
 }
 
+// abort ends an answer so that nobody takes it for a whole one: HTTP/1.1 misses the
+// last chunk then, and HTTP/2 resets the stream. For HTTP/1.0, which nginx speaks
+// unless it is told otherwise, the connection's end is the body's, so that only a
+// reset tells them apart.
+func abort(w http.ResponseWriter, q *request) {
+	if q.http10 {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			if outer, ok := conn.(interface{ NetConn() net.Conn }); ok {
+				conn = outer.NetConn() // under TLS
+			}
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0) // a plain close is all there is otherwise
+			}
+			conn.Close()
+		}
+	}
+	panic(http.ErrAbortHandler)
+}
+
 // head writes the upstream's headers beside ours.
 func head(dst http.Header, x *probe.Exchange) {
 	ours := dst.Clone()
@@ -105,7 +126,7 @@ func head(dst http.Header, x *probe.Exchange) {
 	for name, values := range ours {
 		dst[name] = values
 	}
-	if x.Stream {
+	if x.Status/100 == 2 && (x.Stream || x.Format() == wire.SSE) {
 		// People run nginx in front, which would collect a stream.
 		if dst.Get("X-Accel-Buffering") == "" {
 			dst.Set("X-Accel-Buffering", "no")
