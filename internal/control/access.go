@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"crypto/subtle"
 	"net"
 	"slices"
@@ -19,7 +20,7 @@ type Access struct {
 // Access gives the rules of the configuration in force now.
 func (c *Control) Access() Access {
 	server := &c.deps.Handler.Snapshot().Config.Server
-	bound, _, err := net.SplitHostPort(server.Admin)
+	bound, _, err := net.SplitHostPort(cmp.Or(c.deps.Admin, server.Admin))
 	if err != nil {
 		bound = ""
 	}

@@ -9,12 +9,16 @@ import (
 	"understudy/internal/proxy"
 )
 
-// Deps is what a Control works on. All but Save, Quit and Log are required.
+// Deps is what a Control works on. All but Admin, Save, Quit and Log are
+// required.
 type Deps struct {
 	// Handler has the snapshot, the board, the ledger and the target switch.
 	Handler *proxy.Handler
 	Started time.Time
 	Version string
+	// Admin is the address that the admin listener is bound to, where that is not
+	// the one in the file; "" is the file's.
+	Admin string
 	// Status says how the last reload went.
 	Status func() Status
 	// Reload reads the file again and waits for the outcome.
@@ -103,14 +107,15 @@ func (c *Control) mark() mark {
 // ctx is done.
 func (c *Control) Changed(ctx context.Context) <-chan struct{} {
 	signs := make(chan struct{}, 1)
+	board := c.deps.Handler.Board()
+	// The board has no counter: a freeze moved in the same breath as another is
+	// lifted shows only here. Both are taken now, so that whatever happens after
+	// this call gives a sign.
+	moved, last := board.Changed(), c.mark()
 	go func() {
 		defer close(signs)
 		tick := time.NewTicker(pace)
 		defer tick.Stop()
-		board := c.deps.Handler.Board()
-		// The board has no counter: a freeze moved in the same breath as another
-		// is lifted shows only here.
-		moved, last := board.Changed(), c.mark()
 		for {
 			select {
 			case <-ctx.Done():

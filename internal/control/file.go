@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -43,7 +44,7 @@ func (c *call) edit(change func(f *file) (config.Source, error), what func() str
 		if cfg, problems := config.Parse(out); cfg == nil {
 			return src, errors.New("nothing was changed, because the file would not be valid:\n" + c.places(problems))
 		}
-		unchanged = out.Same(src)
+		unchanged = bytes.Equal(out.Bytes, src.Bytes)
 		return out, nil
 	})
 	if err != nil {
