@@ -85,9 +85,9 @@ func (r *run) stop(why string) result {
 	return result{exhausted: true}
 }
 
-// decide settles a failed attempt by the rules.
-// It returns how long to wait before the same candidate is tried again, 0 = it is not.
-func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (result, time.Duration) {
+// decide settles a failed attempt by the rules. again says that the same candidate is
+// to be tried once more, after that wait; then there is no result.
+func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ result, wait time.Duration, again bool) {
 	c, lease, n := s.c, s.lease, s.n
 	max := r.s.Config.Server.FreezeMax
 	d := r.rules.Decide(rule.Case{Failure: f, Attempts: n}, max, r.h.rand())
@@ -96,21 +96,28 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (res
 	if f.Empty && f.WellFormed {
 		t.Verdict = stats.Empty
 	}
-	wait, froze := r.freeze(c, lease, f, d, account, now, &t)
-	blameless := f.Fault == wire.FaultClient || f.Fault == wire.FaultAffinity
+	gaveUp := r.freeze(c, lease, f, d, account, now, &t)
 	outcome := health.Failed
-	if blameless {
+	if blameless(f) {
 		outcome = health.Abandoned // it says nothing about the upstream, and passes a trial on
 	}
 	lease.Settle(outcome, now, health.Strike{Counts: r.strikes() && t.Verdict == stats.Failed, Error: account})
-	if d.Next == rule.Again && wait > 0 && !t.Hedged {
-		t.Action, t.Wait = "retry", wait
-	} else if d.Next == rule.Return {
-		t.Action = "passthrough"
-	} else if t.Action = "next"; froze > 0 {
-		t.Action = "freeze"
+	wait, again = d.Wait, d.Next == rule.Again && !gaveUp
+	if left := r.h.soonest([]health.Key{key(c.ID)}); again && left > wait {
+		// Frozen, by whomever, for longer than this request would wait: a retry
+		// would only be refused. A little longer it waits all the same.
+		again, wait = left-wait <= time.Second, left
 	}
-	t.Froze = froze
+	switch {
+	case again:
+		t.Action, t.Wait = "retry", wait
+	case d.Next == rule.Return:
+		t.Action = "passthrough"
+	case t.Froze > 0:
+		t.Action = "freeze"
+	default:
+		t.Action = "next"
+	}
 	r.record.Tries = append(r.record.Tries, t)
 	r.line(c, account)
 	r.h.logAttempt(r, &t)
@@ -118,22 +125,27 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (res
 	k := &kept{failure: f, candidate: c, try: len(r.record.Tries) - 1}
 	switch t.Action {
 	case "passthrough":
-		return r.pass(k), 0
+		return r.pass(k), 0, false
 	case "retry":
 		f.Close()
-		return result{}, wait
+		return result{}, wait, true
 	}
 	r.keep(k)
-	return result{exhausted: true}, 0
+	return result{exhausted: true}, 0, false
+}
+
+// blameless says that a failure is not the upstream's: nobody cools down for it.
+func blameless(f *probe.Failure) bool {
+	return f.Fault == wire.FaultClient || f.Fault == wire.FaultAffinity
 }
 
 // freeze puts the freeze that follows a failure on the board, before the lease is
-// settled so that no trial slips in between. It returns how long to wait for a
-// retry, and how long the candidate is frozen.
-func (r *run) freeze(c *route.Candidate, lease *health.Lease, f *probe.Failure, d rule.Decision, account string, now time.Time, t *stats.Try) (wait, froze time.Duration) {
+// settled so that no trial slips in between. It is true where the candidate has
+// failed so often that a retry has to give up.
+func (r *run) freeze(c *route.Candidate, lease *health.Lease, f *probe.Failure, d rule.Decision, account string, now time.Time, t *stats.Try) (gaveUp bool) {
 	server := &r.s.Config.Server
 	length, by, reason := d.Freeze, health.Rule, account
-	if f.Fault != wire.FaultClient && f.Fault != wire.FaultAffinity {
+	if !blameless(f) {
 		previous, onProbation := lease.Again(now)
 		if onProbation && (d.Grow || length == 0) {
 			// The trial failed and nobody says for how long: frozen again, in
@@ -144,27 +156,19 @@ func (r *run) freeze(c *route.Candidate, lease *health.Lease, f *probe.Failure, 
 			length = min(max(length, previous), server.FreezeMax)
 		}
 		if r.strikes() && !(f.Empty && f.WellFormed) && server.AutoHedgeThreshold > 0 && lease.Streak()+1 >= server.AutoHedgeThreshold {
+			gaveUp = true
 			if hedge := min(server.AutoHedge, server.FreezeMax); hedge > length {
 				length, by, t.Hedged = hedge, health.Streak, true
 				reason = fmt.Sprintf("%d failures in a row, the last: %s", lease.Streak()+1, account)
 			}
 		}
 	}
-	wait = d.Wait
-	if length <= 0 {
-		return wait, 0
+	if length > 0 {
+		holds := r.h.board.Freeze(key(c.ID), health.Freeze{Length: length, By: by, Reason: reason}, now)
+		t.Froze = holds.Until.Sub(now)
+		r.h.ledger.MarkFrozen(string(c.ID), now, holds.Until)
 	}
-	holds := r.h.board.Freeze(key(c.ID), health.Freeze{Length: length, By: by, Reason: reason}, now)
-	froze = holds.Until.Sub(now)
-	r.h.ledger.MarkFrozen(string(c.ID), now, holds.Until)
-	if d.Next == rule.Again && froze > wait {
-		// Longer than this request would wait: a retry would only be refused.
-		if froze-wait > time.Second {
-			return 0, froze
-		}
-		wait = froze
-	}
-	return wait, froze
+	return gaveUp
 }
 
 // strikes says whether failures count towards auto-hedge here.

@@ -293,9 +293,9 @@ func (w *walk) judge(rep report) result {
 		w.line(s.c, "cut off: "+f.Text)
 		return w.stop(chainSpent)
 	}
-	res, again := w.decide(s, f, t, now)
-	if again > 0 {
-		s.due = now.Add(again)
+	res, wait, again := w.decide(s, f, t, now)
+	if again {
+		s.due = now.Add(wait)
 		w.waiting = append(w.waiting, s)
 		return result{exhausted: true}
 	}
