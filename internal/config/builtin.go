@@ -15,7 +15,7 @@ const promptTooLong = `context_length_exceeded|string_above_max_length|exceed_co
 
 // BuiltInRules are the rules that apply where a file has no rules key. Together
 // they say: a client's mistake goes back to the client, what waiting heals is
-// waited for a little, what is used up is passed over by everybody, and
+// waited for a little, what is used up is skipped by everybody, and
 // anything else goes on to the next candidate.
 func BuiltInRules() []Rule {
 	rule := func(name, action string, faults ...string) Rule {

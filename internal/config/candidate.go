@@ -190,12 +190,12 @@ func (d *decoder) checkEntry(n *node, e *entry, given map[string]*node, required
 	}
 	for _, name := range []string{"api_key_env", "api_key_file"} {
 		if at := given[name]; at != nil && e.Credential.Missing() != "" {
-			d.missing(at, e.Credential, "this upstream is passed over")
+			d.missing(at, e.Credential, "this upstream is skipped")
 		}
 	}
 	for _, h := range e.Headers {
 		if at := given["header_env"].find(h.Name); at != nil && h.Missing() != "" {
-			d.missing(at, EnvCredential(h.Env), "this upstream is passed over")
+			d.missing(at, EnvCredential(h.Env), "this upstream is skipped")
 		}
 	}
 }

@@ -52,9 +52,13 @@ func (d *decoder) oneClientKey(n *node, c *Client, read func()) {
 	read()
 }
 
-func (d *decoder) clients(n *node) []Client {
+func (d *decoder) clients(n *node, models []VirtualModel) []Client {
 	if n == nil {
 		return nil
+	}
+	known := map[string]bool{"*": true}
+	for _, m := range models {
+		known[m.Name] = true
 	}
 	list := []Client{}
 	d.each(n, func(item *node) {
@@ -77,6 +81,11 @@ func (d *decoder) clients(n *node) []Client {
 		}
 		if c.Key.IsLiteral() && slices.ContainsFunc(list, func(o Client) bool { return o.Key.IsLiteral() && o.Key.literal.Equal(c.Key.literal) }) {
 			d.errorOn(given["key"], "the same key as another client's", "give each client a key of its own")
+		}
+		for i, m := range c.Models {
+			if at := given["models"]; !known[m] && at.kind == kindList && i < len(at.items) {
+				d.warnAt(at.items[i].outer, quoteName(m)+" is no virtual model", "name virtual models, or \"*\" for the pool")
+			}
 		}
 		list = append(list, c)
 	})

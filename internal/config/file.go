@@ -79,7 +79,7 @@ func (d *decoder) config(root *node) *Config {
 			cfg.Rules = d.rules(f.rules, func(i int) string { return "rule " + itoa(i) })
 		}
 	})
-	within("clients", f.clients, func() { cfg.Clients = d.clients(f.clients) })
+	within("clients", f.clients, func() { cfg.Clients = d.clients(f.clients, cfg.Models) })
 	within("store", f.store, func() { cfg.Store = d.store(f.store) })
 	within("request_log", f.requestLog, func() { cfg.RequestLog = d.requestLog(f.requestLog) })
 	d.crossCheck(cfg, f)
@@ -100,7 +100,8 @@ func (d *decoder) crossCheck(cfg *Config, f file) {
 	for _, m := range cfg.Models {
 		names[m.Name] = true
 	}
-	if n := f.server.find("default_model"); n != nil && cfg.Server.DefaultModel != "" && !names[cfg.Server.DefaultModel] && !d.failed() {
+	known := f.models == nil || f.models.kind == kindMap || f.models.kind == kindNull
+	if n := f.server.find("default_model"); n != nil && cfg.Server.DefaultModel != "" && !names[cfg.Server.DefaultModel] && known {
 		leave := d.enter(".server.default_model")
 		d.errorOn(n, quoteName(cfg.Server.DefaultModel)+" is no virtual model", "name one of virtual_models")
 		leave()
@@ -115,21 +116,11 @@ func (d *decoder) crossCheck(cfg *Config, f file) {
 			}
 		}
 		for i, u := range cfg.Upstreams {
-			if u.ID != "" && !used[u.ID] && i < len(f.upstream.items) {
+			at := slices.IndexFunc(f.upstream.items, func(n *node) bool { id := n.find("id"); return id != nil && id.text == u.ID })
+			if u.ID != "" && !used[u.ID] && at >= 0 {
 				leave := d.enter(".upstream[" + itoa(i) + "]")
-				d.warnAt(f.upstream.items[i].outer, "upstream "+quoteName(u.ID)+" is never used", "add a pool, or name it in a virtual model with {upstream: ID, model: ...}")
+				d.warnAt(outerStart(f.upstream.items[at]), "upstream "+quoteName(u.ID)+" is never used", "add a pool, or name it in a virtual model with {upstream: ID, model: ...}")
 				leave()
-			}
-		}
-	}
-	if f.clients != nil {
-		for i, c := range cfg.Clients {
-			for _, m := range c.Models {
-				if m != "*" && !names[m] && i < len(f.clients.items) && !d.failed() {
-					leave := d.enter(".clients[" + itoa(i) + "].models")
-					d.warnAt(f.clients.items[i].outer, "client "+quoteName(c.Name)+" may call "+quoteName(m)+", which is no virtual model", "name virtual models, or \"*\" for the pool")
-					leave()
-				}
 			}
 		}
 	}

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pelletier/go-toml/v2"
 )
 
 // seeds are the inputs of the golden files, with a secret in them.
@@ -56,7 +59,64 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("no place: %#v", p)
 			}
 		}
+		if isTOML {
+			sameTOML(t, text)
+		}
 	})
+}
+
+// sameTOML compares the reader of this package with the library's decoder: they
+// accept the same files and read the same keys.
+func sameTOML(t interface{ Fatalf(string, ...any) }, text string) {
+	doc := newDocument(TOML, []byte(text))
+	if !doc.readable() {
+		return
+	}
+	doc.parseTOML()
+	var all map[string]any
+	err := toml.Unmarshal([]byte(strings.TrimPrefix(text, string(bom))), &all)
+	if (err == nil) != (doc.root != nil && len(doc.problems) == 0) {
+		t.Fatalf("the library says %v, this package %v", err, doc.problems)
+	}
+	if err != nil {
+		return
+	}
+	budget := maxVisits
+	if v, _ := plainValue(doc.root, &budget); !sameShape(v, all) {
+		t.Fatalf("the library reads %v, this package %v", all, v)
+	}
+}
+
+// sameShape compares keys, lengths and texts; numbers and dates are the
+// library's own types.
+func sameShape(ours, theirs any) bool {
+	switch ours := ours.(type) {
+	case Map:
+		m, ok := theirs.(map[string]any)
+		if !ok || len(m) != len(ours) {
+			return false
+		}
+		for _, e := range ours {
+			if v, ok := m[e.Key]; !ok || !sameShape(e.Value, v) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		r := reflect.ValueOf(theirs)
+		if r.Kind() != reflect.Slice || r.Len() != len(ours) {
+			return false
+		}
+		for i := range ours {
+			if !sameShape(ours[i], r.Index(i).Interface()) {
+				return false
+			}
+		}
+		return true
+	case string, bool, int64:
+		return ours == theirs
+	}
+	return true
 }
 
 // FuzzSet: an edit either is exactly the change or leaves the bytes alone.

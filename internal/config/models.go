@@ -310,7 +310,7 @@ var poolTable = &table[Pool]{
 			})
 		}).withDefault(func(p *Pool) { p.RetryStatuses = []int{429, 500, 502, 503, 504} }),
 		whole("max_attempts", 3, 1, maxCount, "Upstreams one request may try.", func(p *Pool) *int { return &p.MaxAttempts }),
-		seconds("cooldown_seconds", 30, zeroUp, "How long a failed upstream is passed over when it does not say; 0 = not at all.", func(p *Pool) *dur { return &p.Cooldown }),
+		seconds("cooldown_seconds", 30, zeroUp, "How long a failed upstream is skipped when it does not say; 0 = not at all.", func(p *Pool) *dur { return &p.Cooldown }),
 		custom(Key{Name: "sticky_keys", Type: "list of header:NAME, body:a.b", Default: "the server's", Doc: "As in server, for the pool."}, func(d *decoder, n *node, p *Pool) { p.StickyKeys = d.stickyKeys(n) }),
 		custom(Key{Name: "rules", Type: "list of mappings", Doc: "Rules before the pool's own table."}, func(*decoder, *node, *Pool) {}),
 	},

@@ -183,6 +183,9 @@ func (s *scribe) write(v Map) Source {
 	if s.odds(20, "no line break") {
 		text = strings.TrimRight(text, "\r\n")
 	}
+	if s.odds(10, "bom") {
+		text = string(bom) + text
+	}
 	return Source{Path: "x." + s.doc.format.String(), Format: s.doc.format, Bytes: []byte(text)}
 }
 
@@ -362,4 +365,35 @@ func TestEditsHoldExactlyTheChange(t *testing.T) {
 	if refused*10 > made {
 		t.Errorf("%d edits refused, %d made", refused, made)
 	}
+}
+
+// TestTablesAsTheLibraryReadsThem writes random headers and dotted keys over
+// few names, so that tables meet, and compares with go-toml's own decoder.
+func TestTablesAsTheLibraryReadsThem(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		path := func(most int) string {
+			n := rapid.IntRange(1, most).Draw(t, "parts")
+			parts := make([]string, n)
+			for i := range parts {
+				parts[i] = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "part")
+			}
+			return strings.Join(parts, ".")
+		}
+		var text strings.Builder
+		for range rapid.IntRange(1, 8).Draw(t, "lines") {
+			switch rapid.IntRange(0, 6).Draw(t, "line") {
+			case 0, 1:
+				text.WriteString("[" + path(3) + "]\n")
+			case 2:
+				text.WriteString("[[" + path(3) + "]]\n")
+			case 3:
+				text.WriteString(path(3) + " = { " + path(2) + " = 1, " + path(2) + " = 2 }\n")
+			case 4:
+				text.WriteString(path(2) + " = [ { a = 1 }, 2 ]\n")
+			default:
+				text.WriteString(path(3) + " = 1\n")
+			}
+		}
+		sameTOML(t, text.String())
+	})
 }

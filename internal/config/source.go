@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -67,7 +66,7 @@ func (s Source) Write() (err error) {
 	if err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}
-	mode, err := s.unchanged(path)
+	info, err := s.unchanged(path)
 	if err != nil {
 		return err
 	}
@@ -81,10 +80,12 @@ func (s Source) Write() (err error) {
 		}
 	}()
 	_, err = temp.Write(s.Bytes)
-	// The temporary file was made readable by the owner alone; it gets the
-	// bits of the old one before anybody can see it under its name.
+	// The temporary file was made readable by its owner alone; it gets the
+	// owner and the bits of the old one before anybody can see it under its
+	// name.
 	if err == nil && runtime.GOOS != "windows" {
-		err = temp.Chmod(mode.Perm())
+		keepOwner(temp, info)
+		err = temp.Chmod(info.Mode().Perm())
 	}
 	if err == nil {
 		err = temp.Sync()
@@ -104,22 +105,22 @@ func (s Source) Write() (err error) {
 }
 
 // unchanged compares the file on disk with the one that was read.
-func (s Source) unchanged(path string) (fs.FileMode, error) {
+func (s Source) unchanged(path string) (fs.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return 0, fmt.Errorf("write configuration: %w", err)
+		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	if info.Size() > maxFileBytes+1 {
-		return 0, ErrChanged
+		return nil, ErrChanged
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0, fmt.Errorf("write configuration: %w", err)
+		return nil, fmt.Errorf("write configuration: %w", err)
 	}
 	if sha256.Sum256(text) != s.Hash {
-		return 0, ErrChanged
+		return nil, ErrChanged
 	}
-	return info.Mode(), nil
+	return info, nil
 }
 
 // syncDir makes a rename last. Not every system lets a directory be synced, and
@@ -137,6 +138,3 @@ func (s Source) Written() Source {
 	s.Hash = sha256.Sum256(s.Bytes)
 	return s
 }
-
-// Same reports whether two sources hold the same bytes.
-func (s Source) Same(t Source) bool { return bytes.Equal(s.Bytes, t.Bytes) }
