@@ -65,10 +65,14 @@ func (a Answer) messages(f form) play {
 			delta(`{"type":"input_json_delta","partial_json":""}`),
 			delta(`{"type":"input_json_delta","partial_json":`+quote(a.Tool.arguments())+`}`), stop())
 	}
+	usage := "{}"
+	if a.Usage.Input >= 0 {
+		usage = `{"output_tokens":` + num(a.Usage.Output) + `}`
+	}
 	// The last block's end belongs to the end of the answer.
 	n := len(p.content) - 1
 	p.content, p.close = p.content[:n], []event{p.content[n],
-		{"message_delta", `{"type":"message_delta","delta":{"stop_reason":` + reason + `,"stop_sequence":null},"usage":{"output_tokens":` + num(max(a.Usage.Output, 0)) + `}}`},
+		{"message_delta", `{"type":"message_delta","delta":{"stop_reason":` + reason + `,"stop_sequence":null},"usage":` + usage + `}`},
 		{"message_stop", `{"type":"message_stop"}`}}
 	return p
 }

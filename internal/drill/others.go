@@ -13,11 +13,15 @@ var vector = []float32{0.125, -0.25, 0.5}
 // other answers the endpoints that generate no chat.
 func (a Answer) other(f form) play {
 	p := play{contentType: "application/json"}
+	count := a.Usage.Input // an answer by itself, also where usage is not reported
+	if count < 0 {
+		count = DefaultUsage.Input
+	}
 	switch f.shape {
 	case countTokens:
-		p.body = []byte(`{"input_tokens":` + num(a.Usage.Input) + `}`)
+		p.body = []byte(`{"input_tokens":` + num(count) + `}`)
 	case geminiCount:
-		p.body = []byte(`{"totalTokens":` + num(a.Usage.Input) + `,"promptTokensDetails":[{"modality":"TEXT","tokenCount":` + num(a.Usage.Input) + `}]}`)
+		p.body = []byte(`{"totalTokens":` + num(count) + `,"promptTokensDetails":[{"modality":"TEXT","tokenCount":` + num(count) + `}]}`)
 	case embeddings:
 		p.body = []byte(a.embeddings(f))
 	case geminiEmbed:
@@ -25,7 +29,11 @@ func (a Answer) other(f form) play {
 	case geminiBatchEmbed:
 		p.body = []byte(`{"embeddings":[` + repeat(`{"values":[0.125,-0.25,0.5]}`, f.inputs) + `]}`)
 	case ollamaEmbed:
-		p.body = []byte(`{"model":` + quote(a.Model) + `,"embeddings":[` + repeat(`[0.125,-0.25,0.5]`, f.inputs) + `],"total_duration":14143917,"load_duration":1019500,"prompt_eval_count":` + num(a.Usage.Input) + `}`)
+		usage := ""
+		if a.Usage.Input >= 0 {
+			usage = `,"prompt_eval_count":` + num(a.Usage.Input)
+		}
+		p.body = []byte(`{"model":` + quote(a.Model) + `,"embeddings":[` + repeat(`[0.125,-0.25,0.5]`, f.inputs) + `],"total_duration":14143917,"load_duration":1019500` + usage + `}`)
 	case moderations:
 		p.body = []byte(`{"id":"modr-` + a.ID + `","model":` + quote(a.Model) + `,"results":[{"flagged":false,"categories":{"violence":false},"category_scores":{"violence":0.0001}}]}`)
 	case modelList:
