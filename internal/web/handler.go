@@ -1,0 +1,81 @@
+package web
+
+import (
+	"embed"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"understudy/internal/control"
+)
+
+//go:embed static
+var static embed.FS
+
+// Handler serves the admin listener. It is safe for concurrent use and never in
+// the way of a proxied request.
+type Handler struct {
+	control *control.Control
+	log     *slog.Logger
+	session *session
+	metrics http.Handler
+	mux     *http.ServeMux
+
+	// closing is closed when the streams of events are to end.
+	closing chan struct{}
+	once    sync.Once
+	streams chan struct{} // one element per running stream
+}
+
+// New makes a handler over a Control. log gets one line per refused login.
+func New(c *control.Control, log *slog.Logger) *Handler {
+	h := &Handler{
+		control: c, log: log, session: newSession(), metrics: metricsHandler(c), mux: http.NewServeMux(),
+		closing: make(chan struct{}), streams: make(chan struct{}, maxStreams),
+	}
+	open := map[string]http.HandlerFunc{
+		"GET /login": h.loginPage, "POST /login": h.login, "POST /logout": h.logout, "GET /style.css": h.style,
+	}
+	guarded := map[string]http.HandlerFunc{
+		"GET /{$}": h.page, "GET /api/state": h.state, "GET /api/requests": h.requests, "GET /api/requests/{id}": h.request,
+		"GET /api/events": h.events, "POST /api/command": h.command, "GET /metrics": h.metrics.ServeHTTP,
+	}
+	for pattern, serve := range open {
+		h.mux.HandleFunc(pattern, serve)
+	}
+	for pattern, serve := range guarded {
+		h.mux.HandleFunc(pattern, h.authorised(serve))
+	}
+	return h
+}
+
+// Close ends the streams of events, so that a server can shut down: register it
+// with http.Server.RegisterOnShutdown. It may be called more than once.
+func (h *Handler) Close() { h.once.Do(func() { close(h.closing) }) }
+
+// ServeHTTP answers whoever the guard lets through.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	// Whoever watches over the process has neither token nor the right name.
+	if r.URL.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		sendJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		return
+	}
+	if refusal := h.guard(r); refusal != "" {
+		sendError(w, http.StatusForbidden, refusal)
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// secure sets the headers of every answer: nothing runs in the pages but what
+// this listener itself serves, nothing frames, caches or shares them.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}

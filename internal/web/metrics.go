@@ -1,0 +1,115 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"understudy/internal/control"
+)
+
+// Limits on what one scrape gives, whatever the configuration holds. Labels come
+// from the configuration only, never from requests.
+const (
+	maxMetricModels     = 500
+	maxMetricCandidates = 1000
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("understudy_"+name, help, labels, nil)
+}
+
+var (
+	buildDesc    = desc("build_info", "Always 1; the label says which build runs.", "version")
+	uptimeDesc   = desc("uptime_seconds", "Time since the process began.")
+	reloadDesc   = desc("config_last_reload_successful", "1 if the configuration file as it stands is in force, 0 if it could not be read.")
+	loadedDesc   = desc("config_last_reload_success_timestamp_seconds", "When the configuration in force was read.")
+	targetDesc   = desc("target_mode", "1 while target mode is on.")
+	requestsDesc = desc("requests_total", "Finished client requests that a chain had a say in, by how they ended.", "ending")
+	apartDesc    = desc("requests_uncounted_total", "Requests in no other figure: to ignored endpoints, or refused before any chain was asked.", "kind")
+	flightDesc   = desc("requests_in_flight", "Client requests under way.")
+
+	modelRequestsDesc = desc("virtual_model_requests_total", "Finished client requests of a virtual model (the pool is *).", "virtual_model", "result")
+	modelFlightDesc   = desc("virtual_model_requests_in_flight", "Client requests of a virtual model under way.", "virtual_model")
+	modelTokensDesc   = desc("virtual_model_tokens_total", "Tokens that the winning answers reported; absent where none did.", "virtual_model", "kind")
+	modelLatencyDesc  = desc("virtual_model_latency_seconds", "Latency of the whole successes of the last 10 minutes; absent where there were none.", "virtual_model", "percentile")
+	modelFirstDesc    = desc("virtual_model_first_content_seconds", "Time to the first content of the whole successes of the last 10 minutes; absent where there were none.", "virtual_model", "percentile")
+
+	infoDesc            = desc("candidate_info", "Always 1; says which identity stands where.", "virtual_model", "index", "candidate", "id")
+	attemptsDesc        = desc("candidate_attempts_total", "Attempts by what they turned out to be, per identity.", "id", "candidate", "model", "verdict")
+	candidateFlightDesc = desc("candidate_in_flight", "Attempts under way.", "id", "candidate", "model")
+	stateDesc           = desc("candidate_state", "1 for the state a candidate is in: ready, frozen, probation or disabled.", "id", "candidate", "model", "state")
+	leftDesc            = desc("candidate_freeze_seconds_left", "How long the running freeze still lasts; 0 without one.", "id", "candidate", "model")
+	freezesDesc         = desc("candidate_freezes_total", "How often it was frozen, by whomever.", "id", "candidate", "model")
+	hedgesDesc          = desc("candidate_auto_hedges_total", "How often a streak of failures froze it.", "id", "candidate", "model")
+	streakDesc          = desc("candidate_consecutive_failures", "Failures in a row up to now.", "id", "candidate", "model")
+	tokensDesc          = desc("candidate_tokens_total", "Tokens that its answers reported, failed ones too; absent where none did.", "id", "candidate", "model", "kind")
+)
+
+// A collector shows a View as metrics: nothing is counted a second time.
+type collector struct{ control *control.Control }
+
+// metricsHandler serves the metrics of the program and of its runtime.
+func metricsHandler(c *control.Control) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collector{c}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
+}
+
+// Describe lists what Collect may give.
+func (collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc,
+		modelRequestsDesc, modelFlightDesc, modelTokensDesc, modelLatencyDesc, modelFirstDesc,
+		infoDesc, attemptsDesc, candidateFlightDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
+	} {
+		out <- d
+	}
+}
+
+// Collect gives the metrics of one View.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	v := c.control.View()
+	s := sink(out)
+	s.gauge(buildDesc, 1, v.Version)
+	s.gauge(uptimeDesc, float64(v.UptimeSeconds))
+	s.gauge(reloadDesc, flag(v.Config.Error == ""))
+	if !v.Config.LoadedAt.IsZero() {
+		s.gauge(loadedDesc, float64(v.Config.LoadedAt.Unix()))
+	}
+	s.gauge(targetDesc, flag(v.TargetMode))
+	t := &v.Totals
+	for ending, n := range map[string]int64{
+		"success": t.Successes, "passed_through": t.PassedThrough, "empty": t.Empty,
+		"exhausted": t.Exhausted, "broken": t.Broken, "client_cancelled": t.ClientCancelled,
+	} {
+		s.counter(requestsDesc, n, ending)
+	}
+	s.counter(apartDesc, t.Ignored, "ignored")
+	s.counter(apartDesc, t.Refused, "refused")
+	s.gauge(flightDesc, float64(t.InFlight))
+
+	// Names are shown shortened, so that two of them may come out as one.
+	models, places, identities := map[string]bool{}, 0, map[string]bool{}
+	for i := range v.Models {
+		m := &v.Models[i]
+		if models[m.Name] || len(models) == maxMetricModels {
+			continue
+		}
+		models[m.Name] = true
+		s.model(m)
+		for j := range m.Candidates {
+			k := &m.Candidates[j]
+			if places++; places > maxMetricCandidates {
+				break
+			}
+			s.info(m, k)
+			if !identities[k.Identity] {
+				identities[k.Identity] = true
+				s.candidate(k)
+			}
+		}
+	}
+}
