@@ -137,6 +137,7 @@ type marks struct {
 	start             time.Time
 	connected, header atomic.Int64
 	reused, answered  atomic.Bool
+	witness           atomic.Pointer[witness] // nil where net/http tells all
 }
 
 // attempt sends the request to one candidate and judges the answer; exactly one of
@@ -150,6 +151,10 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 			clock.Connected()
 			m.reused.Store(info.Reused)
 			m.connected.Store(int64(time.Since(m.start)))
+			w, _ := info.Conn.(*witness)
+			if m.witness.Store(w); w != nil {
+				w.watch()
+			}
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
 			if info.Err == nil {
@@ -177,6 +182,10 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		f := probe.Classify(clock.Context(), phase, err)
 		clock.Cancel(nil)
 		return nil, f
+	}
+	if w := m.witness.Load(); w != nil && resp.Close {
+		// net/http has dropped it; its names are dropped on the way to the client.
+		resp.Header["Connection"] = w.connection()
 	}
 	ask := req.ask(s, c)
 	ask.Delivery = d

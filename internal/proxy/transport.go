@@ -55,7 +55,7 @@ func (t *Transports) make(proxy string) *http.Transport {
 		dial = (&net.Dialer{Timeout: 60 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
 	tr := &http.Transport{
-		DialContext:         dial,
+		DialContext:         witnessed(dial),
 		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: 60 * time.Second,
 		MaxIdleConns:        0,
@@ -65,6 +65,9 @@ func (t *Transports) make(proxy string) *http.Transport {
 		// Dead HTTP/2 connections are found by ping (net/http.HTTP2Config).
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 10 * time.Second},
 		MaxResponseHeaderBytes: 1 << 20,
+	}
+	tr.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return secure(ctx, dial, tr.TLSClientConfig, network, addr)
 	}
 	switch proxy {
 	case "none":
