@@ -94,6 +94,8 @@ type Failure struct {
 	HasRetryAfter bool
 	// Body is the decoded body, or the error event's data, at most 1 MiB.
 	Body []byte
+	// Errored says that Body is an error's own words, which a 2xx answer carried.
+	Errored bool
 	// Empty is a whole answer that says nothing; WellFormed one that ended by
 	// its dialect's rules and may be passed on when nobody is left.
 	Empty, WellFormed bool

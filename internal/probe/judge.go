@@ -165,7 +165,7 @@ func (x *Exchange) ended() (*Failure, bool) {
 func (x *Exchange) sick() *Failure {
 	f := &Failure{Kind: BadStream, Phase: Probe, Status: x.Status, Fault: wire.FaultServer, Text: x.reader.Why(), Usage: x.usage()}
 	if e := x.reader.Erred(); e != nil {
-		f.Body = e.Raw
+		f.Body, f.Errored = e.Raw, true
 		f.explain(x.Status, x.resp.Header, time.Now())
 		if f.Embedded = e.Status; f.Embedded == 0 && f.Status >= 400 {
 			f.Embedded = f.Status

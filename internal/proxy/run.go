@@ -174,15 +174,15 @@ func (r *run) freeze(c *route.Candidate, lease *health.Lease, f *probe.Failure, 
 // strikes says whether failures count towards auto-hedge here.
 func (r *run) strikes() bool { return !r.chain.Pool && !r.req.ignored }
 
-// pass hands a failed answer to the client, as far as there is one.
+// pass hands a failed answer to the client, as far as there is one: an answer with
+// its status, the error inside a 2xx answer, or a well-formed empty one. What was cut
+// short, or is no answer to what was asked, is none.
 func (r *run) pass(k *kept) result {
-	if k.failure.Kind == probe.Status && k.failure.Held != nil || k.failure.Kind == probe.BadStream && k.failure.Body != nil && !k.failure.Empty {
+	f := k.failure
+	if f.Kind == probe.Status && f.Held != nil || f.Errored || f.Empty && f.WellFormed {
 		return result{pass: k}
 	}
-	if k.failure.Empty && k.failure.WellFormed {
-		return result{pass: k}
-	}
-	k.failure.Close()
+	f.Close()
 	r.others = true
 	return result{answer: r.exhausted("a rule ends the request here, and there is no answer to pass on")}
 }
@@ -195,7 +195,7 @@ func (r *run) keep(k *kept) {
 		r.empty = k
 		r.others = true
 		return
-	case f.Fault == wire.FaultClient && (f.Kind != probe.Status || f.Held != nil):
+	case f.Fault == wire.FaultClient && (f.Errored || f.Held != nil):
 		if r.clients != nil {
 			r.clients.failure.Close()
 		}
