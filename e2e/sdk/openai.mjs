@@ -71,10 +71,13 @@ export const calls = {
     result.usage = responsesUsage(answer.usage);
   },
 
+  // The SDK hands the vendor's own failure events over as events; who reads them has to look.
   async 'responses-stream'(command, result) {
     const stream = await client(command).responses.create({ model: command.model, input: prompt, store: false, stream: true });
     for await (const event of stream) {
       if (event.type === 'response.output_text.delta') result.text += event.delta;
+      if (event.type === 'error') throw Object.assign(new Error(event.message), { name: 'error event' });
+      if (event.type === 'response.failed') throw Object.assign(new Error(event.response.error.message), { name: event.type });
       if (event.type === 'response.completed') {
         result.finish = event.response.status;
         result.usage = responsesUsage(event.response.usage);
