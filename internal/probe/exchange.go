@@ -50,6 +50,7 @@ type Exchange struct {
 	ending  Ending
 	err     error
 	closed  bool
+	useless bool // in a coding that neither the client nor anybody here reads
 
 	proved, announced bool // delivery complete: it is good; the holding was told
 }

@@ -59,6 +59,10 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 		x.reader, x.ending = nil, Whole
 		return x, nil
 	}
+	if x.useless {
+		x.Close()
+		return nil, &Failure{Kind: BadStream, Phase: Probe, Status: x.Status, Fault: wire.FaultServer, Text: "a content coding that was not asked for and that nobody here can undo"}
+	}
 	for {
 		if failure, done := x.read(budget, ask.Delivery); failure != nil {
 			return nil, failure
@@ -71,17 +75,17 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 // open prepares the reading of an answer.
 func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
 	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp}
-	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
-	if coding == "identity" {
-		coding = ""
-	}
-	if coding != "" && !decodable(coding) {
+	codings := codingsOf(resp.Header["Content-Encoding"])
+	allowed := allows(ask.AcceptEncoding, codings)
+	if !decodable(codings) {
 		// Nobody here can read it, so it is passed on unread: what is not
-		// understood is never failed.
+		// understood is never failed, unless it is of no use to the client either.
 		x.src = newSource(resp.Body, "", true)
+		x.useless = !allowed && ask.Want.Judged
 		return x
 	}
-	plain := coding == "" || !allows(ask.AcceptEncoding, coding)
+	coding := strings.Join(codings, ",")
+	plain := coding == "" || !allowed
 	if coding != "" && plain {
 		x.Header = resp.Header.Clone()
 		x.Header.Del("Content-Encoding")
@@ -279,26 +283,4 @@ func (x *Exchange) readable() []byte {
 		return x.text
 	}
 	return append([]byte(nil), x.held.mem[:min(len(x.held.mem), rulesBody)]...)
-}
-
-// allows says whether an Accept-Encoding lets a coding through (RFC 9110 12.5.3).
-// No header at all allows none here: such a client may not know codings.
-func allows(accept []string, coding string) bool {
-	for _, line := range accept {
-		for item := range strings.SplitSeq(line, ",") {
-			name, params, _ := strings.Cut(item, ";")
-			name = strings.ToLower(strings.TrimSpace(name))
-			if name != coding && name != "*" {
-				continue
-			}
-			_, q, found := strings.Cut(strings.ReplaceAll(params, " ", ""), "q=")
-			if weight, err := strconv.ParseFloat(q, 64); !found || (err == nil && weight > 0) {
-				return true
-			}
-			if name == coding {
-				return false
-			}
-		}
-	}
-	return false
 }

@@ -172,12 +172,3 @@ func (t *tap) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
-
-// decodable says whether wire.NewDecoder knows the coding.
-func decodable(coding string) bool {
-	switch coding {
-	case "gzip", "x-gzip", "zstd", "br", "deflate":
-		return true
-	}
-	return false
-}
