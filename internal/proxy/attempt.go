@@ -188,6 +188,11 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		resp.Header["Connection"] = w.connection()
 	}
 	ask := req.ask(s, c)
+	if d.Holding != nil {
+		// The head of a plain event stream may go out before this answer is whole:
+		// no coded bytes can follow it.
+		ask.AcceptEncoding = nil
+	}
 	ask.Delivery = d
 	return probe.Judge(clock, resp, ask, b)
 }

@@ -315,3 +315,21 @@ func TestCodedRefusals(t *testing.T) {
 		})
 	}
 }
+
+// An answer that is held until it is whole may have a plain head sent ahead of it:
+// then no coded bytes follow.
+func TestCodedAnswersThatAreDeliveredWhole(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		s := newStage(t, "", func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Head(200, drill.Chunked, "Content-Type", sseType, "Content-Encoding", "gzip")
+			w.Chunk(pack(t, "gzip", okSSE[:200]))
+			w.Pause(40 * time.Second)
+			w.Chunk(pack(t, "gzip", okSSE[200:]))
+			w.End()
+		})
+		got := s.ask("POST", chatPath, requestFor(chatPath, true), "Accept-Encoding", "gzip", "X-Understudy-Delivery", "complete")
+		if comments, ok := strings.CutSuffix(got.body, okSSE); !ok || strings.Count(comments, ": ") != 2 || got.err != nil || got.header.Get("Content-Encoding") != "" {
+			t.Errorf("client got %q with %v, %v", got.body, got.header, got.err)
+		}
+	})
+}
