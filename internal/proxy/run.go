@@ -139,6 +139,9 @@ func blameless(f *probe.Failure) bool {
 	return f.Fault == wire.FaultClient || f.Fault == wire.FaultAffinity
 }
 
+// shortestFreeze is the shortest that there is by itself.
+const shortestFreeze = time.Second
+
 // freeze puts the freeze that follows a failure on the board, before the lease is
 // settled so that no trial slips in between. It is true where the candidate has
 // failed so often that a retry has to give up.
@@ -149,9 +152,10 @@ func (r *run) freeze(c *route.Candidate, lease *health.Lease, f *probe.Failure, 
 		previous, onProbation := lease.Again(now)
 		if onProbation && (d.Grow || length == 0) {
 			// The trial failed and nobody says for how long: frozen again, in
-			// chains for twice the time.
+			// chains for twice the time. After a person's freeze, which is no measure
+			// for this, growth begins with the shortest.
 			if !r.chain.Pool {
-				previous *= 2
+				previous = max(2*previous, shortestFreeze)
 			}
 			length = min(max(length, previous), server.FreezeMax)
 		}

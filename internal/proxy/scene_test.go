@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"testing"
@@ -208,3 +209,8 @@ func equal[T any](t *testing.T, what string, got, want T) {
 
 // errNoHost is what dialling a name says that nobody knows.
 var errNoHost = &net.DNSError{Err: "no such host", Name: "u6", IsNotFound: true}
+
+// contextFor is a context of the test's own that can be ended early.
+func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.Context())
+}
