@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -267,9 +266,10 @@ func clientSecrets(h http.Header, query string) (secrets []string) {
 	for _, name := range credentials {
 		secrets = append(secrets, h[name]...)
 	}
-	if strings.Contains(query, "=") {
-		if values, err := url.ParseQuery(query); err == nil {
-			secrets = append(secrets, values["key"]...)
+	secrets = append(secrets, protocolKeys(h)...)
+	for part := range queryParts(query) {
+		if value, ok := keyValue(part); ok {
+			secrets = append(secrets, value)
 		}
 	}
 	return secrets

@@ -3,9 +3,11 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +28,9 @@ type identity struct {
 // then nobody may be called.
 func identify(c *route.Candidate) (id identity, missing string) {
 	id.header = make(http.Header, len(c.Headers)+2)
+	if c.BaseURL.User != nil || c.BaseURL.RawQuery != "" {
+		id.fromURL(c.BaseURL)
+	}
 	if !c.Credential.IsNone() {
 		secret, err := c.Credential.Resolve()
 		if err != nil {
@@ -53,10 +58,29 @@ func identify(c *route.Candidate) (id identity, missing string) {
 		id.header.Set(h.Name, value.Reveal())
 		if isCredential(h.Name) {
 			id.own = true
+		}
+		if isCredential(h.Name) || h.Env != "" {
 			id.secrets = append(id.secrets, value.Reveal())
 		}
 	}
 	return id, ""
+}
+
+// fromURL takes over what a base URL says of who is calling: a key among its query,
+// which goes out with it, and its user, who goes out as every HTTP client sends one.
+func (id *identity) fromURL(u *url.URL) {
+	for _, secret := range config.Secrets(u) {
+		id.own = true
+		id.secrets = append(id.secrets, secret.Reveal())
+	}
+	if u.User == nil {
+		return
+	}
+	password, _ := u.User.Password()
+	basic := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
+	id.own = true
+	id.secrets = append(id.secrets, basic)
+	id.header.Set("Authorization", "Basic "+basic)
 }
 
 func isCredential(name string) bool {
@@ -82,9 +106,9 @@ func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain,
 		for _, name := range credentials {
 			delete(header, name)
 		}
+		withoutProtocolKeys(header)
 		query = withoutKey(query)
 	}
-	delete(header, "Cookie") // a browser's, for whatever else runs on this host
 	if c.AuthStyle == "x-api-key" && header.Get("Anthropic-Version") == "" {
 		header.Set("Anthropic-Version", anthropicVersion)
 	}

@@ -19,6 +19,41 @@ var originPrefixes = []string{"Sec-Fetch-", "X-Forwarded-", "X-Understudy-"}
 // credentials are the headers in which a client's secrets come.
 var credentials = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key", "Proxy-Authorization", "Cookie"}
 
+// protocolKey begins a WebSocket subprotocol that is no protocol but a browser's way
+// to send a key (platform.openai.com, Realtime API).
+const protocolKey = "openai-insecure-api-key."
+
+// protocolKeys are the keys that a client sends among its subprotocols.
+func protocolKeys(h http.Header) (keys []string) {
+	for _, line := range h["Sec-Websocket-Protocol"] {
+		for protocol := range strings.SplitSeq(line, ",") {
+			if key, ok := strings.CutPrefix(strings.TrimSpace(protocol), protocolKey); ok {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// withoutProtocolKeys drops such keys and leaves the other subprotocols.
+func withoutProtocolKeys(h http.Header) {
+	const name = "Sec-Websocket-Protocol"
+	if len(protocolKeys(h)) == 0 {
+		return
+	}
+	var kept []string
+	for _, line := range h[name] {
+		for protocol := range strings.SplitSeq(line, ",") {
+			if protocol = strings.TrimSpace(protocol); protocol != "" && !strings.HasPrefix(protocol, protocolKey) {
+				kept = append(kept, protocol)
+			}
+		}
+	}
+	if delete(h, name); len(kept) > 0 {
+		h.Set(name, strings.Join(kept, ", "))
+	}
+}
+
 // removeHopByHop drops what belongs to one connection: first the names that
 // Connection lists, then the fixed ones.
 func removeHopByHop(h http.Header) {

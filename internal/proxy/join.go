@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"iter"
 	"net/url"
 	"strconv"
 	"strings"
@@ -115,21 +116,45 @@ func unescaped(s string) string {
 // withoutKey drops the `key` parameters of a raw query (Gemini's credential) and
 // keeps everything else as it stands.
 func withoutKey(query string) string {
-	if !strings.Contains(query, "=") {
-		return query
-	}
-	var kept []string
-	dropped := false
-	for part := range strings.SplitSeq(query, "&") {
-		name, _, _ := strings.Cut(part, "=")
-		if plain, err := url.QueryUnescape(name); err == nil && plain == "key" {
+	var b strings.Builder
+	dropped, kept := false, false
+	for part := range queryParts(query) {
+		if _, ok := keyValue(part); ok {
 			dropped = true
 			continue
 		}
-		kept = append(kept, part)
+		if dropped && !kept {
+			part = part[1:] // nothing stands before it any more
+		}
+		kept = true
+		b.WriteString(part)
 	}
-	if !dropped {
-		return query
+	return b.String()
+}
+
+// queryParts cuts a query at "&", and at ";", which some servers take for the same.
+// A part begins with what it was cut at.
+func queryParts(query string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for query != "" {
+			end := len(query)
+			if i := strings.IndexAny(query[1:], "&;"); i >= 0 {
+				end = i + 1
+			}
+			if !yield(query[:end]) {
+				return
+			}
+			query = query[end:]
+		}
 	}
-	return strings.Join(kept, "&")
+}
+
+// keyValue is the value of a query's part, decoded as far as it is rightly
+// escaped, if the part is a `key` parameter.
+func keyValue(part string) (value string, ok bool) {
+	name, value, found := strings.Cut(strings.TrimLeft(part, "&;"), "=")
+	if !found || unescaped(name) != "key" {
+		return "", false
+	}
+	return unescaped(value), true
 }
