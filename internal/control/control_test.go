@@ -247,11 +247,11 @@ func TestAPersonsFreeze(t *testing.T) {
 		key := proxy.Key(r.candidate("auto", 1).ID)
 		r.run("freeze add auto 1 7200 a reason")
 		f := r.handler.Board().Freezes(time.Now())[0]
-		if f.Key != key || f.By != health.Person || f.Reason != "a reason" || f.Until.Sub(time.Now()) != 2*time.Hour {
+		if f.Key != key || f.By != health.Person || f.Reason != "a reason" || time.Until(f.Until) != 2*time.Hour {
 			t.Errorf("%+v", f)
 		}
 		r.run("freeze add auto 1 5")
-		if f := r.handler.Board().Freezes(time.Now())[0]; f.Until.Sub(time.Now()) != 5*time.Second {
+		if f := r.handler.Board().Freezes(time.Now())[0]; time.Until(f.Until) != 5*time.Second {
 			t.Errorf("%+v", f)
 		}
 		cells := r.View().Models[0].Candidates[0].History.States
