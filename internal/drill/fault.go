@@ -20,7 +20,13 @@ type Fault struct {
 	// Script returns the fault as it looks in place of the given answer. The script
 	// is in the dialect of each request it gets.
 	Script func(Answer) Script
+
+	only func(form) bool // the requests it applies to, nil meaning all
 }
+
+// Applies reports whether the fault shows in the answer to r. Where it does not,
+// the script answers as a healthy upstream would.
+func (f Fault) Applies(r Request) bool { return f.only == nil || f.only(formOf(r)) }
 
 // Faults is the catalogue.
 var Faults = slices.Concat(statusFaults, bodyFaults, emptyFaults, timingFaults, connectionFaults, lateFaults, codingFaults, oddities)
@@ -32,6 +38,18 @@ func Find(name string) (Fault, bool) {
 		return Fault{}, false
 	}
 	return Faults[i], true
+}
+
+// ByModel plays the fault whose name the request gives as its model, and answers
+// healthily where there is none of that name.
+func ByModel(a Answer) Script {
+	return func(w *Wire, r Request, n int) {
+		script := Healthy(a)
+		if f, ok := Find(r.Model()); ok {
+			script = f.Script(a)
+		}
+		script(w, r, n)
+	}
 }
 
 // CutAt returns a script maker that sends the healthy answer's body up to byte n

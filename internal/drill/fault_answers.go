@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -34,10 +35,13 @@ var statusFaults = []Fault{
 	{Name: "400-context", Says: "answers 400: the prompt is too long for it", Script: tooLong.refuse()},
 	{Name: "400-filter", Says: "answers 400: the request offends its content policy", Script: filtered.refuse()},
 	{Name: "400-state", Says: "answers 400: encrypted state in the request was made by another account", Script: foreignState.refuse()},
+	{Name: "400-credit", Says: "answers 400 because the credit balance is spent, as Anthropic does", Script: noCredit.refuse()},
+	{Name: "404-path", Says: "answers 404: it does not have this path", Script: page(404, "application/json", `{"detail":"Not Found"}`)},
 	{Name: "422", Says: "answers 422: a parameter is invalid", Script: badRequest.refuse()},
 	{Name: "500", Says: "answers 500", Script: serverError.refuse()},
 	{Name: "502-html", Says: "answers 502 with the HTML page of an edge", Script: page(502, htmlType, html502)},
 	{Name: "503", Says: "answers 503: no capacity", Script: unavailable.refuse()},
+	{Name: "504", Says: "answers 504 with the plain text of a gateway", Script: page(504, "text/plain", "upstream request timeout")},
 	{Name: "529", Says: "answers 529: overloaded", Script: overloaded.refuse()},
 	{Name: "302", Says: "redirects to a login page", Script: func(Answer) Script {
 		return func(w *Wire, r Request, n int) {
@@ -67,13 +71,22 @@ var bodyFaults = []Fault{
 	{Name: "html", Says: "answers 200 with a login page", Script: page(200, htmlType, htmlPage)},
 	{Name: "html-as-json", Says: "answers 200 with a login page labelled as JSON", Script: page(200, "application/json", htmlPage)},
 	{Name: "html-as-events", Says: "answers 200 with a login page labelled as an event stream", Script: page(200, eventsType, "\r\n  "+htmlPage)},
-	{Name: "sse-for-json", Says: "answers a request for JSON with an event stream", Script: func(a Answer) Script {
+	{Name: "error-in-choice", Says: "answers 200 and sends an error inside a choice, after two characters", only: of(chat), Script: inChoice},
+	{Name: "200-base-resp", Says: "answers 200 with MiniMax's way to say that the balance is spent", only: of(chat), Script: func(a Answer) Script {
+		return func(w *Wire, r Request, n int) {
+			if formOf(r).shape != chat {
+				Healthy(a)(w, r, n)
+				return
+			}
+			w.JSON(200, []byte(`{"choices":null,"base_resp":{"status_code":1008,"status_msg":"insufficient balance"}}`))
+		}
+	}},
+	{Name: "sse-for-json", Says: "answers a request for JSON with an event stream", only: func(f form) bool {
+		return !f.stream && of(chat, completions, responses, messages, generate)(f)
+	}, Script: func(a Answer) Script {
 		return func(w *Wire, r Request, n int) {
 			f := formOf(r)
-			switch f.shape {
-			case chat, completions, responses, messages, generate:
-				f.stream = true
-			}
+			f.stream = f.stream || of(chat, completions, responses, messages, generate)(f)
 			a.play(f).perform(w, a.Gap)
 		}
 	}},
@@ -187,6 +200,36 @@ func erring(before, content int, build func(t trouble, f form, n int) event) fun
 			events(w, r, n)
 		}
 	}
+}
+
+// inChoice sends a chat answer whose last event says in its choice that it failed,
+// as aggregators do.
+func inChoice(a Answer) Script {
+	const failed = `"finish_reason":"error","error":{"code":502,"message":"Provider disconnected"}`
+	cut := brief(func(a Answer) Script {
+		return func(w *Wire, r Request, n int) {
+			p := a.play(formOf(r))
+			if p.format == whole {
+				p.body = bytes.Replace(p.body, []byte(`"finish_reason":"stop"`), []byte(failed), 1)
+			} else {
+				p.close = p.close[:1]
+				p.close[0].data = strings.Replace(p.close[0].data, `"finish_reason":"stop"`, failed, 1)
+			}
+			p.perform(w, a.Gap)
+		}
+	})(a)
+	return func(w *Wire, r Request, n int) {
+		if formOf(r).shape != chat {
+			Healthy(a)(w, r, n)
+			return
+		}
+		cut(w, r, n)
+	}
+}
+
+// of returns whether a form has one of the shapes.
+func of(shapes ...shape) func(form) bool {
+	return func(f form) bool { return slices.Contains(shapes, f.shape) }
 }
 
 // page returns a fault that answers with a body that is no API's.

@@ -119,20 +119,8 @@ var oddities = []Fault{
 			p.close = p.close[:i]
 		}
 	})},
-	{Name: "length-empty", Healthy: true, Says: "spends its whole budget on thoughts nobody sees and stops for length, without a word", Script: func(a Answer) Script {
-		return func(w *Wire, r Request, n int) {
-			f := formOf(r)
-			p := a.wordless(f)
-			for i := range p.close {
-				p.close[i].data = outOfTokens(p.close[i].data)
-				if p.close[i].name == "response.completed" {
-					p.close[i].name = "response.incomplete"
-				}
-			}
-			p.body = []byte(outOfTokens(string(p.body)))
-			p.perform(w, a.Gap)
-		}
-	}},
+	{Name: "length-empty", Healthy: true, Says: "spends its whole budget on thoughts nobody sees and stops for length, without a word", Script: explained(outOfTokens)},
+	{Name: "filter-empty", Healthy: true, Says: "stops for its content filter (a refusal, SAFETY), without a word", Script: explained(stoppedByFilter)},
 	{Name: "json-for-sse", Healthy: true, Says: "answers a request for a stream with one whole JSON answer", Script: func(a Answer) Script {
 		return func(w *Wire, r Request, n int) {
 			f := formOf(r)
@@ -206,6 +194,34 @@ var oddities = []Fault{
 		return Healthy(a)
 	}},
 }
+
+// explained returns an answer without a word whose end says why.
+func explained(end func(string) string) func(Answer) Script {
+	return func(a Answer) Script {
+		return func(w *Wire, r Request, n int) {
+			p := a.wordless(formOf(r))
+			for i := range p.close {
+				p.close[i].data = end(p.close[i].data)
+				if p.close[i].name == "response.completed" {
+					p.close[i].name = "response.incomplete"
+				}
+			}
+			p.body = []byte(end(string(p.body)))
+			p.perform(w, a.Gap)
+		}
+	}
+}
+
+// stoppedByFilter rewrites how an answer without content ends.
+var stoppedByFilter = strings.NewReplacer(
+	`"finish_reason":"stop"`, `"finish_reason":"content_filter"`,
+	`"stop_reason":"end_turn"`, `"stop_reason":"refusal"`,
+	`"finishReason":"STOP"`, `"finishReason":"SAFETY"`,
+	`"done_reason":"stop"`, `"done_reason":"length"`, // Ollama filters nothing
+	`"type":"response.completed"`, `"type":"response.incomplete"`,
+	`"status":"completed","background"`, `"status":"incomplete","background"`,
+	`"incomplete_details":null`, `"incomplete_details":{"reason":"content_filter"}`,
+).Replace
 
 // outOfTokens rewrites how an answer without content ends.
 var outOfTokens = strings.NewReplacer(

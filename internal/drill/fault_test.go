@@ -16,10 +16,10 @@ import (
 	"unicode/utf8"
 )
 
-// try runs a fault against one request, in a bubble, for at most ten minutes.
+// try runs a fault against one request, in a bubble, for at most two minutes.
 func (f Fault) try(t *testing.T, a Answer, q Query) (r Reply, th *theatre) {
 	th = stageOn(t, f.Script(a))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	return th.ask(t, ctx, q), th
 }
@@ -30,7 +30,10 @@ var terminal = regexp.MustCompile(`"finish_reason":"|\[DONE\]|"response\.complet
 // Each fault does what its fields promise, in every dialect and format.
 func TestEveryFaultKeepsItsPromiseInEveryDialect(t *testing.T) {
 	for _, fault := range Faults {
-		for _, ask := range asks {
+		for i, ask := range asks {
+			if big := fault.Name == "long-line" || fault.Name == "endless-headers"; big && i%4 != 0 {
+				continue // megabytes each; a few forms show as much as all
+			}
 			t.Run(fault.Name+"/"+ask.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r, th := fault.try(t, Answer{}, ask.query)
@@ -40,11 +43,12 @@ func TestEveryFaultKeepsItsPromiseInEveryDialect(t *testing.T) {
 						body = unzip(t, body)
 					}
 					said := Spoken(body)
+					applies := fault.Applies(ask.request())
 					switch {
-					case fault.Healthy:
+					case fault.Healthy || !applies:
 						want := DefaultText
 						switch fault.Name {
-						case "length-empty":
+						case "length-empty", "filter-empty":
 							want = ""
 						case "long-line":
 							want = strings.Repeat("The line is long. ", 2<<20/18)
@@ -55,7 +59,7 @@ func TestEveryFaultKeepsItsPromiseInEveryDialect(t *testing.T) {
 						if !r.Clean && fault.Name != "reset-after-terminal" {
 							t.Errorf("ended with %v", r.Err)
 						}
-						if ask.streams() && fault.Name != "json-for-sse" && !terminal.Match(body) && fault.Name != "length-empty" {
+						if ask.streams() && fault.Name != "json-for-sse" && !terminal.Match(body) && want != "" {
 							t.Error("the stream has no terminal event")
 						}
 					case fault.AfterRelease && ask.streams():
@@ -74,7 +78,7 @@ func TestEveryFaultKeepsItsPromiseInEveryDialect(t *testing.T) {
 							t.Errorf("says %q although it fails before the release", said)
 						}
 					default:
-						if r.Status == 200 && r.Clean && said != "" {
+						if r.Status == 200 && r.Clean && said != "" && fault.Name != "error-in-choice" {
 							t.Errorf("a good answer: %s", body)
 						}
 					}
@@ -128,6 +132,12 @@ func TestFaultsOfAChatStream(t *testing.T) {
 		"400-context":                {400, nil, "", `"code":"context_length_exceeded"`},
 		"400-filter":                 {400, nil, "", `"code":"content_policy_violation"`},
 		"400-state":                  {400, nil, "", `"code":"invalid_encrypted_content"`},
+		"400-credit":                 {400, nil, "", `"code":"billing_not_active"`},
+		"404-path":                   {404, nil, "", `{"detail":"Not Found"}`},
+		"504":                        {504, nil, "", "upstream request timeout"},
+		"error-in-choice":            {200, nil, "Ca", `"finish_reason":"error","error":{"code":502`},
+		"200-base-resp":              {200, nil, "", `"status_code":1008`},
+		"filter-empty":               {200, nil, "", `"finish_reason":"content_filter"`},
 		"422":                        {422, nil, "", "Invalid value"},
 		"500":                        {500, nil, "", `"type":"server_error"`},
 		"502-html":                   {502, nil, "", "<h1>502 Bad Gateway</h1>"},
@@ -266,6 +276,10 @@ func TestErrorsSpeakTheDialect(t *testing.T) {
 		{"keep-alives-for-ever", "chat", "\r\n\r\n\n\n\n"},
 		{"length-empty", "responses stream", `event: response.incomplete`},
 		{"length-empty", "messages", `"stop_reason":"max_tokens"`},
+		{"filter-empty", "gemini sse", `"finishReason":"SAFETY"`},
+		{"filter-empty", "responses", `"incomplete_details":{"reason":"content_filter"}`},
+		{"error-in-choice", "chat", `"finish_reason":"error","error":{"code":502`},
+		{"400-credit", "messages", "Your credit balance is too low"},
 		{"sse-for-json", "responses", "event: response.created\n"},
 		{"json-for-sse", "gemini array", "\r\n\r\n{\"candidates\""},
 	}
@@ -315,6 +329,17 @@ func TestCutAtCutsAtTheByte(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestByModelPlaysTheFaultOfThatName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := stageOn(t, ByModel(Answer{}))
+		for model, status := range map[string]int{"503": 503, "401": 401, "gpt-5": 200} {
+			if r := th.ask(t, t.Context(), post("/v1/chat/completions", `{"model":"`+model+`"}`)); r.Status != status {
+				t.Errorf("model %s: status %d", model, r.Status)
+			}
+		}
+	})
 }
 
 func TestTimedFaultsKeepTheirTime(t *testing.T) {

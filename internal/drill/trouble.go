@@ -57,6 +57,12 @@ var (
 		message:       "Insufficient Balance",
 		anthropicKind: "billing_error", geminiStatus: "FAILED_PRECONDITION", ollamaMessage: "insufficient balance",
 	}
+	noCredit = trouble{
+		status: 400, kind: `"invalid_request_error"`, code: `"billing_not_active"`,
+		message:       "Your account is not active, please check your billing details.",
+		anthropicKind: "invalid_request_error", anthropicMessage: "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits.",
+		geminiStatus: "FAILED_PRECONDITION", geminiMessage: "Your credit balance is too low.", ollamaMessage: "insufficient balance",
+	}
 	serverError = trouble{
 		status: 500, kind: `"server_error"`, code: `null`,
 		message:       "The server had an error while processing your request. Sorry about that!",
