@@ -22,6 +22,7 @@ const (
 type call struct {
 	name   string // as client.mjs knows it: sdk/call
 	kind   kind
+	target string // the path it goes to
 	auth   string // how the vendor takes a key: the auth_style of its candidates
 	finish string // the finish reason of a whole answer, "" where the SDK shows none
 	usage  bool   // the SDK shows the usage
@@ -30,30 +31,30 @@ type call struct {
 
 // calls are the calls that say which model they want.
 var calls = []call{
-	{name: "openai/chat", kind: whole, auth: "bearer", finish: "stop", usage: true},
-	{name: "openai/chat-stream", kind: stream, auth: "bearer", finish: "stop", usage: true},
-	{name: "openai/chat-tool-stream", kind: stream, auth: "bearer", finish: "tool_calls", tool: true},
-	{name: "openai/responses", kind: whole, auth: "bearer", finish: "completed", usage: true},
-	{name: "openai/responses-stream", kind: stream, auth: "bearer", finish: "completed", usage: true},
-	{name: "openai/transcription", kind: plain, auth: "bearer"},
-	{name: "anthropic/messages", kind: whole, auth: "x-api-key", finish: "end_turn", usage: true},
-	{name: "anthropic/messages-stream", kind: stream, auth: "x-api-key", finish: "end_turn", usage: true},
-	{name: "anthropic/messages-events", kind: stream, auth: "x-api-key", finish: "end_turn", usage: true},
-	{name: "anthropic/tool-stream", kind: stream, auth: "x-api-key", finish: "tool_use", usage: true, tool: true},
-	{name: "anthropic/count-tokens", kind: plain, auth: "x-api-key"},
-	{name: "genai/generate", kind: whole, auth: "x-goog-api-key", finish: "STOP", usage: true},
-	{name: "genai/generate-stream", kind: stream, auth: "x-goog-api-key", finish: "STOP", usage: true},
-	{name: "ollama/chat", kind: whole, auth: "bearer", finish: "stop", usage: true},
-	{name: "ollama/chat-stream", kind: stream, auth: "bearer", finish: "stop", usage: true},
-	{name: "ollama/generate-stream", kind: stream, auth: "bearer", finish: "stop", usage: true},
-	{name: "ai/chat", kind: whole, auth: "bearer", finish: "stop", usage: true},
-	{name: "ai/chat-stream", kind: stream, auth: "bearer", finish: "stop", usage: true},
-	{name: "ai/responses", kind: whole, auth: "bearer", finish: "stop", usage: true},
-	{name: "ai/responses-stream", kind: stream, auth: "bearer", finish: "stop", usage: true},
+	{name: "openai/chat", kind: whole, target: "/v1/chat/completions", auth: "bearer", finish: "stop", usage: true},
+	{name: "openai/chat-stream", kind: stream, target: "/v1/chat/completions", auth: "bearer", finish: "stop", usage: true},
+	{name: "openai/chat-tool-stream", kind: stream, target: "/v1/chat/completions", auth: "bearer", finish: "tool_calls", tool: true},
+	{name: "openai/responses", kind: whole, target: "/v1/responses", auth: "bearer", finish: "completed", usage: true},
+	{name: "openai/responses-stream", kind: stream, target: "/v1/responses", auth: "bearer", finish: "completed", usage: true},
+	{name: "openai/transcription", kind: plain, target: "/v1/audio/transcriptions", auth: "bearer"},
+	{name: "anthropic/messages", kind: whole, target: "/v1/messages", auth: "x-api-key", finish: "end_turn", usage: true},
+	{name: "anthropic/messages-stream", kind: stream, target: "/v1/messages", auth: "x-api-key", finish: "end_turn", usage: true},
+	{name: "anthropic/messages-events", kind: stream, target: "/v1/messages", auth: "x-api-key", finish: "end_turn", usage: true},
+	{name: "anthropic/tool-stream", kind: stream, target: "/v1/messages", auth: "x-api-key", finish: "tool_use", usage: true, tool: true},
+	{name: "anthropic/count-tokens", kind: plain, target: "/v1/messages/count_tokens", auth: "x-api-key"},
+	{name: "genai/generate", kind: whole, target: "/v1beta/models/m:generateContent", auth: "x-goog-api-key", finish: "STOP", usage: true},
+	{name: "genai/generate-stream", kind: stream, target: "/v1beta/models/m:streamGenerateContent?alt=sse", auth: "x-goog-api-key", finish: "STOP", usage: true},
+	{name: "ollama/chat", kind: whole, target: "/api/chat", auth: "bearer", finish: "stop", usage: true},
+	{name: "ollama/chat-stream", kind: stream, target: "/api/chat", auth: "bearer", finish: "stop", usage: true},
+	{name: "ollama/generate-stream", kind: stream, target: "/api/generate", auth: "bearer", finish: "stop", usage: true},
+	{name: "ai/chat", kind: whole, target: "/v1/chat/completions", auth: "bearer", finish: "stop", usage: true},
+	{name: "ai/chat-stream", kind: stream, target: "/v1/chat/completions", auth: "bearer", finish: "stop", usage: true},
+	{name: "ai/responses", kind: whole, target: "/v1/responses", auth: "bearer", finish: "stop", usage: true},
+	{name: "ai/responses-stream", kind: stream, target: "/v1/responses", auth: "bearer", finish: "stop", usage: true},
 }
 
 // upload carries a file and no model, so that it goes where server.default_model says.
-var upload = call{name: "openai/file", kind: plain, auth: "bearer"}
+var upload = call{name: "openai/file", kind: plain, target: "/v1/files", auth: "bearer"}
 
 // The two upstreams say different things, so that nothing of the first can hide in what came from the second.
 const (
@@ -71,6 +72,15 @@ func (c call) says(text string) drill.Answer {
 		a.Tool = &drill.Tool{Name: "get_weather", Arguments: `{"city":"Tromsø"}`}
 	}
 	return a
+}
+
+// meets reports whether the fault shows in the answer to such a call.
+func (c call) meets(f drill.Fault) bool {
+	body := `{"stream":false}`
+	if c.kind == stream {
+		body = `{"stream":true}`
+	}
+	return f.Applies(drill.NewRequest("POST", c.target, []byte(body)))
 }
 
 // checkWhole fails the test unless r is the whole answer that an upstream gave by saying text.

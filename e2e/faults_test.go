@@ -28,10 +28,9 @@ func (c call) before() []drill.Fault {
 	faults := []drill.Fault{refused}
 	for _, f := range drill.Faults {
 		switch {
-		case f.Healthy:
+		case f.Healthy || !c.meets(f):
 		case c.kind == plain && !slices.Contains(plainFaults, f.Name):
 		case c.kind == stream && f.AfterRelease:
-		case f.Name == "sse-for-json" && (c.kind == stream || c.name == "ollama/chat"): // an answer like any other, for these
 		default:
 			faults = append(faults, f)
 		}
@@ -87,7 +86,7 @@ func (s *setup) late(t *testing.T) ([]*chain, []drill.Fault) {
 	var faults []drill.Fault
 	for _, c := range calls {
 		for _, f := range drill.Faults {
-			if c.kind == stream && f.AfterRelease && !f.Healthy {
+			if c.kind == stream && f.AfterRelease && !f.Healthy && c.meets(f) {
 				chains = append(chains, s.failing(t, c, f))
 				faults = append(faults, f)
 			}
