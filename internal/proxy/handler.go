@@ -109,7 +109,7 @@ func (h *Handler) begin(w http.ResponseWriter, s *Snapshot, req *request, chain 
 	if r.deliver == "complete" && req.stream && req.endpoint.Generation && !req.endpoint.Array && req.endpoint.Dialect != wire.Ollama {
 		r.early = newEarly(w, req.id)
 	}
-	r.record = stats.Record{ID: req.id, Model: chain.Model, Client: req.client, Method: req.method, Path: s.Redact.Quote(req.path, 300),
+	r.record = stats.Record{ID: req.id, Model: chain.Model, Client: req.client, Method: req.method, Path: r.redact.Quote(req.path, 300),
 		Dialect: req.endpoint.Dialect.String(), Stream: req.stream, Ignored: req.ignored, Start: req.start, Winner: -1,
 		Ending: stats.Cancelled, Usage: stats.NoUsage()}
 	return r
@@ -181,7 +181,10 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 		t.Text = "broke off after release: " + r.redact.Quote(err.Error(), 200)
 		abort(w, r.req)
 	case x.Ending() == probe.Whole:
-		outcome, r.record.Ending = health.OK, stats.Success
+		r.record.Ending = stats.Success
+		if !r.req.ignored { // whose success says nothing about answers
+			outcome = health.OK
+		}
 	default:
 		outcome, r.record.Ending = health.Failed, stats.Broken
 		t.Verdict, t.Class, t.Fault, t.Text = stats.Failed, "bad_stream", "server", "an error of the upstream's own, after release"
@@ -189,8 +192,10 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 			f := probe.Classify(x.Clock().Context(), probe.Relay, x.Err())
 			t.Class, t.Text = f.Class(), "broke off after release: "+r.redact.Quote(f.Text, 200)
 		}
-		strike = health.Strike{Counts: win.strikes, Error: t.Text}
-		r.h.strike(r, win, t)
+		strike = r.strike(true, t.Text)
+		if freeze, enough := r.enough(win.lease, t.Text); enough {
+			t.Hedged, t.Froze = true, r.put(win.candidate, freeze, time.Now())
+		}
 		if x.Ending() == probe.Broken {
 			abort(w, r.req)
 		}
@@ -290,18 +295,4 @@ func (h *Handler) soonest(keys []health.Key) time.Duration {
 		return 0
 	}
 	return max(until.Sub(now), 0)
-}
-
-// strike freezes a candidate whose released answers break again and again.
-func (h *Handler) strike(r *run, win *won, t *stats.Try) {
-	server := &r.s.Config.Server
-	now := time.Now()
-	if !win.strikes || server.AutoHedgeThreshold == 0 || win.lease.Streak()+1 < server.AutoHedgeThreshold {
-		return
-	}
-	length := min(server.AutoHedge, server.FreezeMax)
-	holds := h.board.Freeze(key(win.candidate.ID), health.Freeze{Length: length, By: health.Streak,
-		Reason: strconv.Itoa(win.lease.Streak()+1) + " failures in a row, the last: " + t.Text}, now)
-	t.Hedged, t.Froze = true, holds.Until.Sub(now)
-	h.ledger.MarkFrozen(string(win.candidate.ID), now, holds.Until)
 }

@@ -71,7 +71,6 @@ type won struct {
 	candidate *route.Candidate
 	lease     *health.Lease
 	try       int
-	strikes   bool // a failure after release counts towards auto-hedge
 }
 
 func key(id route.ID) health.Key { return health.Key("u:" + string(id)) }
@@ -101,7 +100,7 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ r
 	if blameless(f) {
 		outcome = health.Abandoned // it says nothing about the upstream, and passes a trial on
 	}
-	lease.Settle(outcome, now, health.Strike{Counts: r.strikes() && t.Verdict == stats.Failed, Error: account})
+	lease.Settle(outcome, now, r.strike(t.Verdict == stats.Failed, account))
 	wait, again = d.Wait, d.Next == rule.Again && !gaveUp
 	if left := r.h.soonest([]health.Key{key(c.ID)}); again && left > wait {
 		// Frozen, by whomever, for longer than this request would wait: a retry
@@ -146,37 +145,58 @@ const shortestFreeze = time.Second
 // settled so that no trial slips in between. It is true where the candidate has
 // failed so often that a retry has to give up.
 func (r *run) freeze(c *route.Candidate, lease *health.Lease, f *probe.Failure, d rule.Decision, account string, now time.Time, t *stats.Try) (gaveUp bool) {
-	server := &r.s.Config.Server
-	length, by, reason := d.Freeze, health.Rule, account
+	freeze := health.Freeze{Length: d.Freeze, By: health.Rule, Reason: account}
 	if !blameless(f) {
 		previous, onProbation := lease.Again(now)
-		if onProbation && (d.Grow || length == 0) {
+		if onProbation && (d.Grow || d.Freeze == 0) {
 			// The trial failed and nobody says for how long: frozen again, in
 			// chains for twice the time. After a person's freeze, which is no measure
 			// for this, growth begins with the shortest.
 			if !r.chain.Pool {
 				previous = max(2*previous, shortestFreeze)
 			}
-			length = min(max(length, previous), server.FreezeMax)
+			freeze.Length = min(max(d.Freeze, previous), r.s.Config.Server.FreezeMax)
 		}
-		if r.strikes() && !(f.Empty && f.WellFormed) && server.AutoHedgeThreshold > 0 && lease.Streak()+1 >= server.AutoHedgeThreshold {
+		if hedge, enough := r.enough(lease, account); enough && !(f.Empty && f.WellFormed) {
 			gaveUp = true
-			if hedge := min(server.AutoHedge, server.FreezeMax); hedge > length {
-				length, by, t.Hedged = hedge, health.Streak, true
-				reason = fmt.Sprintf("%d failures in a row, the last: %s", lease.Streak()+1, account)
+			if hedge.Length > freeze.Length {
+				freeze, t.Hedged = hedge, true
 			}
 		}
 	}
-	if length > 0 {
-		holds := r.h.board.Freeze(key(c.ID), health.Freeze{Length: length, By: by, Reason: reason}, now)
-		t.Froze = holds.Until.Sub(now)
-		r.h.ledger.MarkFrozen(string(c.ID), now, holds.Until)
+	if freeze.Length > 0 {
+		t.Froze = r.put(c, freeze, now)
 	}
 	return gaveUp
 }
 
+// enough says whether one more failure makes as many in a row as auto-hedge allows,
+// and gives the freeze that follows from them.
+func (r *run) enough(lease *health.Lease, account string) (health.Freeze, bool) {
+	server := &r.s.Config.Server
+	n := lease.Streak() + 1
+	return health.Freeze{Length: min(server.AutoHedge, server.FreezeMax), By: health.Streak,
+			Reason: fmt.Sprintf("%d failures in a row, the last: %s", n, account)},
+		r.strikes() && server.AutoHedgeThreshold > 0 && n >= server.AutoHedgeThreshold
+}
+
+// put freezes a candidate, and returns for how long it is frozen then.
+func (r *run) put(c *route.Candidate, f health.Freeze, now time.Time) time.Duration {
+	holds := r.h.board.Freeze(key(c.ID), f, now)
+	r.h.ledger.MarkFrozen(string(c.ID), now, holds.Until)
+	return holds.Until.Sub(now)
+}
+
 // strikes says whether failures count towards auto-hedge here.
 func (r *run) strikes() bool { return !r.chain.Pool && !r.req.ignored }
+
+// strike is what a failure weighs; one of an ignored endpoint nothing at all.
+func (r *run) strike(counts bool, account string) health.Strike {
+	if r.req.ignored {
+		return health.Strike{}
+	}
+	return health.Strike{Counts: counts && r.strikes(), Error: account}
+}
 
 // pass hands a failed answer to the client, as far as there is one: an answer with
 // its status, the error inside a 2xx answer, or a well-formed empty one. What was cut

@@ -278,7 +278,7 @@ func (w *walk) judge(rep report) result {
 		t.Status, t.Verdict = rep.x.Status, stats.OK
 		t.FirstByte, t.FirstContent = since(s.m.start, rep.x.FirstByte), since(s.m.start, rep.x.FirstContent)
 		w.record.Tries = append(w.record.Tries, t)
-		return result{won: &won{exchange: rep.x, candidate: s.c, lease: s.lease, try: len(w.record.Tries) - 1, strikes: w.strikes()}}
+		return result{won: &won{exchange: rep.x, candidate: s.c, lease: s.lease, try: len(w.record.Tries) - 1}}
 	}
 	f := rep.f
 	if f.Usage != nil {
