@@ -31,7 +31,8 @@ type Options struct {
 	AllowUnauthenticated bool
 	// Log takes the log; nil discards it.
 	Log *slog.Logger
-	// Admin builds what the admin listener serves; nil = no admin listener.
+	// AdminHandler builds what the admin listener serves; nil = no admin listener.
+	// One with a Close method is told when its streams are to end.
 	AdminHandler func(*Daemon) http.Handler
 	// Dial replaces the network towards upstreams; nil is the real one.
 	Dial proxy.DialFunc
@@ -286,7 +287,14 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	d.drain(now)
 	stop()
 	if d.adminServer != nil {
-		d.adminServer.Close()
+		if c, ok := d.adminServer.Handler.(interface{ Close() }); ok {
+			c.Close()
+		}
+		ctx, cancel := context.WithTimeout(now, time.Second)
+		if d.adminServer.Shutdown(ctx) != nil {
+			d.adminServer.Close()
+		}
+		cancel()
 	}
 	wg.Wait()
 	d.transports.CloseIdle()
