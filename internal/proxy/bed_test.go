@@ -139,6 +139,9 @@ func (b *bed) askCtx(ctx context.Context, method, path, body string, headers ...
 	}
 	req.Header.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Content-Type" {
+			req.Header.Del(headers[i])
+		}
 		req.Header.Add(headers[i], headers[i+1])
 	}
 	resp, err := b.client.Do(req)
