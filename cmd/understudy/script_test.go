@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"understudy": func() { os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})) },
+	})
+}
+
+// The scripts drive the real command line, exit codes included.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
+		e.Setenv("HOME", e.WorkDir)
+		e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/config-home")
+		e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state-home")
+		return nil
+	}})
+}
