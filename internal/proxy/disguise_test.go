@@ -213,3 +213,44 @@ func TestABareErrorInAnEventStream(t *testing.T) {
 		})
 	}
 }
+
+// An error inside a 200 that a rule passes through keeps its status, or becomes a 400,
+// and comes as the body of an error in the client's dialect.
+func TestAnErrorInA200PassesThroughInTheDialect(t *testing.T) {
+	for _, c := range []struct {
+		name, path string
+		stream     bool
+		kind, body string
+		status     int
+		want       string
+	}{
+		{"chat JSON", chatPath, false, jsonType, `{"error":{"message":"no","code":"content_policy_violation"}}`, 400, `{"error":{"message":"no","code":"content_policy_violation"}}`},
+		{"chat JSON with a status", chatPath, false, jsonType, `{"error":{"message":"no","code":422}}`, 422, `{"error":{"message":"no","code":422}}`},
+		{"chat event", chatPath, true, sseType, role + data(`{"error":{"message":"no","code":"content_policy_violation"}}`), 400, `{"error":{"message":"no","code":"content_policy_violation"}}`},
+		{"chat event with a status", chatPath, true, sseType, role + data(`{"error":{"message":"no","code":"403"}}`), 403, `{"error":{"message":"no","code":"403"}}`},
+		{"chat event in vLLM's older shape", chatPath, true, sseType, data(`{"object":"error","message":"no","code":400}`), 400, `{"error":{"object":"error","message":"no","code":400}}`},
+		{"within a choice", chatPath, true, sseType, data(`{"choices":[{"index":0,"error":{"message":"no","code":400}}]}`), 400, `{"error":{"message":"no","code":400}}`},
+		{"bare in a stream", chatPath, true, sseType, `{"error":{"message":"no","code":400}}`, 400, `{"error":{"message":"no","code":400}}`},
+		{"responses, flat", responsesPath, true, sseType, created + event("error", `{"type":"error","code":"invalid_prompt","message":"no","param":null}`), 400, `{"error":{"type":"error","code":"invalid_prompt","message":"no","param":null}}`},
+		{"responses, failed", responsesPath, true, sseType, created + event("response.failed", `{"type":"response.failed","response":{"status":"failed","error":{"code":"invalid_prompt","message":"no"}}}`), 400, `{"error":{"code":"invalid_prompt","message":"no"}}`},
+		{"responses JSON, failed", responsesPath, false, jsonType, `{"object":"response","status":"failed","error":{"code":"invalid_prompt","message":"no"}}`, 400, `{"object":"response","status":"failed","error":{"code":"invalid_prompt","message":"no"}}`},
+		{"messages", messagesPath, true, sseType, messageStart + event("error", `{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`), 400, `{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`},
+		{"gemini", geminiPath, true, sseType, data(`{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}`), 400, `{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}`},
+		{"gemini array", geminiArray, true, jsonType, `[{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}]`, 400, `{"error":{"code":400,"message":"no","status":"INVALID_ARGUMENT"}}`},
+		{"ollama", ollamaPath, true, "application/x-ndjson", `{"error":"no"}` + "\n", 400, `{"error":"no"}`},
+		{"ollama with another's error", ollamaPath, true, "application/x-ndjson", `{"object":"error","message":"no"}` + "\n", 400, `{"error":"no"}`},
+		{"plain text in an error event", chatPath, true, sseType, event("error", `it "broke"`), 400, `{"error":{"message":"it \"broke\""}}`},
+		{"llama.cpp's field", chatPath, true, sseType, `error: {"code":400,"message":"no","type":"invalid_request_error"}` + "\n\n", 400, `{"error":{"code":400,"message":"no","type":"invalid_request_error"}}`},
+		{"MiniMax", chatPath, false, jsonType, `{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"},"choices":null}`, 400, `{"error":{"base_resp":{"status_code":1008,"status_msg":"insufficient balance"},"choices":null}}`},
+	} {
+		inBubble(t, c.name, func(t *testing.T) {
+			s := newStage(t, "rules: [{match: {status: bad_stream}, action: passthrough}]", page(c.kind, c.body), frames(okSSE))
+			sent := requestFor(c.path, c.stream)
+			got := s.ask("POST", c.path, sent)
+			s.expect(sent, got, outcome{status: c.status, body: c.want, winner: 1, calls: []int{1, 0}, ending: stats.PassedThrough})
+			if kind := got.header.Get("Content-Type"); kind != jsonType {
+				t.Errorf("type %q", kind)
+			}
+		})
+	}
+}
