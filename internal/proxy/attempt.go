@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -189,6 +190,10 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 			m.answered.Store(true)
 			m.header.Store(int64(time.Since(m.start)))
 			clock.Heard()
+		},
+		Got1xxResponse: func(int, textproto.MIMEHeader) error {
+			clock.Heard()
+			return nil
 		},
 	})
 	wires := h.transports.get(c.Proxy)

@@ -294,3 +294,18 @@ func TestAKeptConnectionOutlivesTheWriteLimit(t *testing.T) {
 		}
 	})
 }
+
+// Interim answers are signs of life too: 102 says that somebody is working.
+func TestInterimAnswersAreSignsOfLife(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		s := newStage(t, "server: {stall_timeout: 5}", func(w *drill.Wire, _ drill.Request, _ int) {
+			for range 5 {
+				w.Pause(4 * time.Second)
+				w.Interim(102)
+			}
+			frames(okSSE)(w, drill.Request{}, 1)
+		}, frames(okSSE))
+		sent := requestFor(chatPath, true)
+		s.expect(sent, s.ask("POST", chatPath, sent), outcome{body: okSSE, winner: 1, calls: []int{1, 0}, took: 20 * time.Second, ending: stats.Success})
+	})
+}
