@@ -240,6 +240,8 @@ func (d *decoder) variable(n *node) (Credential, bool) {
 	return EnvCredential(s), true
 }
 
+const maxHeaders = 100
+
 // headers reads headers or header_env into the entry's one list.
 func (d *decoder) headers(n *node, e *entry, env bool) {
 	if n.kind == kindNull {
@@ -247,6 +249,10 @@ func (d *decoder) headers(n *node, e *entry, env bool) {
 	}
 	if n.kind != kindMap {
 		d.wrongType(n, "a mapping")
+		return
+	}
+	if len(n.pairs) > maxHeaders {
+		d.errorOn(n, "more than 100 headers", "no upstream takes so many")
 		return
 	}
 	seen := map[string]bool{}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -61,6 +60,7 @@ func (d *decoder) clients(n *node, models []VirtualModel) []Client {
 		known[m.Name] = true
 	}
 	list := []Client{}
+	names, keys := map[string]bool{}, map[[32]byte]bool{}
 	d.each(n, func(item *node) {
 		var c Client
 		given := clientTable.decode(d, item, &c)
@@ -73,14 +73,18 @@ func (d *decoder) clients(n *node, models []VirtualModel) []Client {
 		if at := given["models"]; at != nil && at.kind == kindList && len(at.items) == 0 {
 			d.errorOn(at, "an empty list, with which the client may call nothing", "name models, or remove the key")
 		}
-		if slices.ContainsFunc(list, func(o Client) bool { return o.Name == c.Name && c.Name != "" }) {
+		if names[c.Name] {
 			d.errorOn(given["name"], "duplicate client "+quoteName(c.Name), "give each client a name of its own")
 		}
 		if at := given["key_env"]; at != nil && c.Key.Missing() != "" {
 			d.missing(at, c.Key, "this client is refused")
 		}
-		if c.Key.IsLiteral() && slices.ContainsFunc(list, func(o Client) bool { return o.Key.IsLiteral() && o.Key.literal.Equal(c.Key.literal) }) {
+		if c.Key.IsLiteral() && keys[c.Key.literal.Digest()] {
 			d.errorOn(given["key"], "the same key as another client's", "give each client a key of its own")
+		}
+		names[c.Name] = c.Name != ""
+		if c.Key.IsLiteral() {
+			keys[c.Key.literal.Digest()] = true
 		}
 		for i, m := range c.Models {
 			if at := given["models"]; !known[m] && at.kind == kindList && i < len(at.items) {

@@ -19,6 +19,7 @@ type decoder struct {
 	path     []string
 	visits   int
 	problems []Problem
+	count    [2]int // of problems, by severity
 	// entries are the upstreams by id, for the virtual models that name them.
 	entries map[string]*entry
 	// syntax are the places of the problems that the parser found.
@@ -27,8 +28,9 @@ type decoder struct {
 	literal bool
 }
 
-// maxProblems bounds the list; after so many the rest helps nobody.
-const maxProblems = 500
+// maxProblems bounds the list of each severity; after so many the rest helps
+// nobody.
+const maxProblems = 200
 
 // errorAt and warnAt add a problem at a byte of the file.
 func (d *decoder) errorAt(offset int, what, cure string) { d.add(Error, offset, what, cure) }
@@ -38,6 +40,9 @@ func (d *decoder) warnAt(offset int, what, cure string)  { d.add(Warning, offset
 func (d *decoder) errorOn(n *node, what, cure string) { d.add(Error, n.outer, what, cure) }
 
 func (d *decoder) add(s Severity, offset int, what, cure string) {
+	if d.full(s) {
+		return
+	}
 	p := Problem{Severity: s, File: d.src.Path, Path: strings.TrimPrefix(strings.Join(d.path, ""), "."), What: what, Cure: cure}
 	if offset >= 0 {
 		p.Line, p.Column = d.doc.position(offset)
@@ -47,10 +52,14 @@ func (d *decoder) add(s Severity, offset int, what, cure string) {
 	same := func(q Problem) bool {
 		return q.Line == p.Line && q.Column == p.Column && (q.What == p.What || d.syntax[[2]int{p.Line, p.Column}])
 	}
-	if len(d.problems) < maxProblems && !slices.ContainsFunc(d.problems, same) {
+	if !slices.ContainsFunc(d.problems, same) {
 		d.problems = append(d.problems, p)
+		d.count[s]++
 	}
 }
+
+// full reports that there are enough problems of a severity.
+func (d *decoder) full(s Severity) bool { return d.count[s] >= maxProblems }
 
 // sorted returns the problems in the file's order.
 func (d *decoder) sorted() []Problem {
@@ -61,9 +70,7 @@ func (d *decoder) sorted() []Problem {
 	return d.problems
 }
 
-func (d *decoder) failed() bool {
-	return slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Severity == Error })
-}
+func (d *decoder) failed() bool { return d.count[Error] > 0 }
 
 // enter goes one step down the path, ".key" or "[0]"; the function it returns
 // goes back.
@@ -97,6 +104,9 @@ func (d *decoder) visit(n *node) bool {
 func (d *decoder) unknownKey(p *pair, known []string) {
 	if by := retired[p.key]; by != "" {
 		d.warnAt(p.span.start, p.key+" is retired and has no effect", "use "+by)
+		return
+	}
+	if d.full(Error) {
 		return
 	}
 	near, far := nearest(p.key, known)
@@ -228,7 +238,7 @@ func quoteValue(s string) string {
 
 // wantNumber reports anything but a finite number.
 func (d *decoder) wantNumber(n *node, want string) bool {
-	if n.kind == kindText && n.plain == false {
+	if n.kind == kindText && !n.plain {
 		if v := plainScalar(n.text); v.kind == kindInt || v.kind == kindFloat {
 			d.errorOn(n, "text where "+want+" is due", "write the number without quotes")
 			return false

@@ -162,6 +162,7 @@ func (d *decoder) equals(n *node, model string, count *int, tier int, cfg *Confi
 		return nil
 	}
 	var members []Candidate
+	named := map[string]bool{}
 	d.each(n, func(item *node) {
 		e := newEntry()
 		given := candidateTable.decode(d, item, e)
@@ -174,9 +175,10 @@ func (d *decoder) equals(n *node, model string, count *int, tier int, cfg *Confi
 		}
 		*count++
 		m := d.candidate(item, e, given, model, *count, tier, cfg)
-		if m.Named && slices.ContainsFunc(members, func(o Candidate) bool { return o.Named && o.Name == m.Name }) {
+		if m.Named && named[m.Name] {
 			d.warnAt(given["name"].outer, "two equals are named "+quoteName(m.Name)+", so the same sessions prefer both", "give each a name of its own")
 		}
+		named[m.Name] = m.Named || named[m.Name]
 		members = append(members, m)
 	})
 	return members

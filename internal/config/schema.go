@@ -11,8 +11,12 @@ import (
 // Key describes one key of a configuration file: for the reference, for
 // completion, and for the tests that compare the two.
 type Key struct {
-	Name     string
-	Type     string // "seconds", "whole number", "text", "secret", "one of a, b or c", ...
+	Name string
+	// Type is what the value is, in words that commands go by too: "seconds",
+	// "minutes", "whole number", "number", "bytes", "true or false", "text",
+	// "secret", "one of a, b or c", "list of ...", "mapping of ...", or what
+	// ends in "or a list of them".
+	Type     string
 	Default  string // as it would be written; "" where there is none
 	Range    string // "> 0", "at least 1", ...; "" where the type says it all
 	Doc      string // one sentence

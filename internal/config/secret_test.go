@@ -58,7 +58,12 @@ func TestNothingPrintsASecret(t *testing.T) {
 		"client": cfg.Clients[0], "clients": cfg.Clients, "store": cfg.Store, "error": fmt.Errorf("x %v", s),
 	}
 	for name, v := range values {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%T"} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%T", "%p"} {
+			// fmt asks no method for %p, so only the pointer inside a Secret
+			// keeps it; a proxy's URL is plain text by contract.
+			if verb == "%p" && !strings.HasPrefix(name, "secret") && !strings.HasPrefix(name, "private") {
+				continue
+			}
 			check(t, name+" "+verb, fmt.Sprintf(verb, v))
 		}
 		check(t, name+" print", fmt.Sprint(v)+fmt.Sprintln(v))
@@ -73,9 +78,6 @@ func TestNothingPrintsASecret(t *testing.T) {
 		slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v)
 		check(t, name+" slog", log.String())
 	}
-	// fmt asks no method for %p, so only the pointer inside keeps it.
-	verb := "%p"
-	check(t, "secret %p", fmt.Sprintf(verb, s)+fmt.Sprintf(verb, private{s: s}))
 }
 
 func check(t *testing.T, name, text string) {

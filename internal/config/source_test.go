@@ -184,3 +184,45 @@ func TestEditValues(t *testing.T) {
 		}
 	}
 }
+
+// TestHostileFilesEnd: files made to keep a parser busy, or to send it down
+// without end, are answered with a problem.
+func TestHostileFilesEnd(t *testing.T) {
+	fill := func(s string) string { return strings.Repeat(s, maxFileBytes/len(s)) }
+	base := "x-a: &a {" + strings.Repeat("k: 1, ", 2000) + "}\n"
+	for _, text := range []string{
+		fill("["), fill("{a: "), fill("- "), fill("? "), fill("- !a "), fill("- &a "), fill("? - "), fill("!a "), fill("&a "), fill("*a "),
+		base + "server: {<<: [" + strings.Repeat("*a, ", 100_000) + "]}\n",
+		"a: [" + strings.Repeat("x, ", 100_000) + "]\n",
+		"server: {" + strings.Repeat("zz: 1, yy: 2, ", 20_000) + "}\n",
+	} {
+		if cfg, problems := Parse(Source{Path: "x.yaml", Bytes: []byte(text)}); cfg != nil || len(problems) == 0 {
+			t.Errorf("%.20q...: %d problems", text, len(problems))
+		}
+	}
+	for _, text := range []string{"x-a = " + fill("[")[:500_000], "x-a = " + fill("{a=")[:500_000], fill("a.") + "a = 1", "[" + fill("a.") + "a]"} {
+		if cfg, problems := Parse(Source{Path: "x.toml", Format: TOML, Bytes: []byte(text)}); cfg != nil || len(problems) == 0 {
+			t.Errorf("%.20q...: %d problems", text, len(problems))
+		}
+	}
+}
+
+// TestWarningsNeverHideAnError: however many warnings come first.
+func TestWarningsNeverHideAnError(t *testing.T) {
+	text := "upstream:\n" + strings.Repeat("  - {id: a, base_url: https://h, request_timeout: 1}\n", 3*maxProblems) + "server: {port: x}\n"
+	cfg, problems := Parse(Source{Path: "x.yaml", Bytes: []byte(text)})
+	if cfg != nil || len(problems) > 2*maxProblems {
+		t.Errorf("configuration %v, %d problems", cfg != nil, len(problems))
+	}
+}
+
+// TestOneLineFile: JSON is YAML, and may stand on one line.
+func TestOneLineFile(t *testing.T) {
+	text := `{"virtual_models": {`
+	for i := range 300 {
+		text += `"m` + itoa(i) + `": [{"base_url": "https://h", "auth_style": "none", "model": "x - y"}], `
+	}
+	if cfg := parsed(t, YAML, strings.TrimSuffix(text, ", ")+"}}"); len(cfg.Models) != 300 {
+		t.Error(len(cfg.Models))
+	}
+}

@@ -40,7 +40,7 @@ type tomlReader struct {
 	*document
 	parser  unstable.Parser
 	origins map[*node]origin
-	lines   map[*node]map[string]int // line on which a key was first given
+	index   map[*node]map[string]int // where in pairs a key stands
 	arrays  map[*node]bool           // lists made by [[...]]
 	base    int                      // bytes before what the parser saw
 }
@@ -55,7 +55,7 @@ func (d *document) parseTOML() {
 	r := &tomlReader{
 		document: d,
 		origins:  map[*node]origin{},
-		lines:    map[*node]map[string]int{},
+		index:    map[*node]map[string]int{},
 		arrays:   map[*node]bool{},
 	}
 	src := bytes.TrimPrefix(d.src, bom)
@@ -194,7 +194,7 @@ func (r *tomlReader) header(root *node, keys []tomlKey, array bool) (*node, []an
 	for i, k := range keys {
 		path = append(path, k.key)
 		last := i == len(keys)-1
-		p := t.pair(k.key)
+		p := r.pair(t, k.key)
 		if p == nil {
 			n := &node{kind: kindMap, span: k.span, outer: k.span.start}
 			if last && array {
@@ -203,10 +203,10 @@ func (r *tomlReader) header(root *node, keys []tomlKey, array bool) (*node, []an
 			}
 			r.origins[n] = implicitTable
 			r.add(t, k, n)
-			p = t.pair(k.key)
+			p = r.pair(t, k.key)
 		} else if last && !array && (p.value.kind != kindMap || r.origins[p.value] != implicitTable) ||
 			last && array && !r.arrays[p.value] {
-			r.duplicate(k.key, k.span.start, r.lines[t][k.key])
+			r.again(p, k)
 			return nil, nil, false
 		}
 		switch n := p.value; {
@@ -222,7 +222,7 @@ func (r *tomlReader) header(root *node, keys []tomlKey, array bool) (*node, []an
 		case n.kind == kindMap && r.origins[n] != closedTable:
 			t = n
 		default:
-			r.duplicate(k.key, k.span.start, r.lines[t][k.key])
+			r.again(p, k)
 			return nil, nil, false
 		}
 		if last {
@@ -234,23 +234,37 @@ func (r *tomlReader) header(root *node, keys []tomlKey, array bool) (*node, []an
 
 func (r *tomlReader) add(t *node, k tomlKey, n *node) {
 	t.pairs = append(t.pairs, pair{key: k.key, span: k.span, value: n})
-	if r.lines[t] == nil {
-		r.lines[t] = map[string]int{}
+	if r.index[t] == nil {
+		r.index[t] = map[string]int{}
 	}
-	r.lines[t][k.key], _ = r.position(k.span.start)
+	r.index[t][k.key] = len(t.pairs) - 1
+}
+
+// pair is node.pair without a search.
+func (r *tomlReader) pair(t *node, key string) *pair {
+	if i, ok := r.index[t][key]; ok {
+		return &t.pairs[i]
+	}
+	return nil
+}
+
+// again reports a key that stands a second time.
+func (r *tomlReader) again(first *pair, second tomlKey) {
+	line, _ := r.position(first.span.start)
+	r.duplicate(second.key, second.span.start, line)
 }
 
 // keyValue puts one key = value into a table, making the tables of a dotted key.
 func (r *tomlReader) keyValue(t *node, keys []tomlKey, e *unstable.Node, s span) {
 	for i, k := range keys {
 		last := i == len(keys)-1
-		p := t.pair(k.key)
+		p := r.pair(t, k.key)
 		switch {
 		case last && p == nil:
 			r.add(t, k, r.value(e.Value(), span{r.valueStart(keys[len(keys)-1].span.end), s.end}))
 			return
 		case last || p != nil && (p.value.kind != kindMap || r.origins[p.value] != dottedTable):
-			r.duplicate(k.key, k.span.start, r.lines[t][k.key])
+			r.again(p, k)
 			return
 		case p == nil:
 			n := &node{kind: kindMap, span: span{k.span.start, s.end}, outer: k.span.start}

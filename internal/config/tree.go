@@ -117,6 +117,8 @@ type document struct {
 	exprs []expr
 	// problems are those of syntax, duplicate keys and aliases.
 	problems []flaw
+	// last is where offset was asked last, so that a long line is walked once.
+	last struct{ line, column, offset int }
 }
 
 // flaw is a problem before the file's name is put to it.
@@ -166,14 +168,18 @@ func (d *document) offset(line, column int) int {
 	if line > len(d.starts) {
 		return len(d.src)
 	}
-	off := d.starts[line-1]
+	at, off := 1, d.starts[line-1]
 	if line == 1 && bytes.HasPrefix(d.src, bom) {
 		off += len(bom)
 	}
-	for ; column > 1 && off < len(d.src) && d.src[off] != '\n'; column-- {
+	if d.last.line == line && d.last.column <= column {
+		at, off = d.last.column, d.last.offset
+	}
+	for ; at < column && off < len(d.src) && d.src[off] != '\n'; at++ {
 		_, n := utf8.DecodeRune(d.src[off:])
 		off += n
 	}
+	d.last.line, d.last.column, d.last.offset = line, at, off
 	return off
 }
 
@@ -200,11 +206,11 @@ func (d *document) newline() string {
 var bom = []byte("\xef\xbb\xbf")
 
 // Limits of a file. A configuration of a thousand candidates has some hundred
-// kilobytes; what is larger is not one, and the YAML parser's time grows with
-// the square of the number of keys in one mapping.
+// kilobytes and some ten thousand lines; what is larger is not one, and the YAML
+// parser's time grows with the square of the number of keys in one mapping.
 const (
 	maxFileBytes = 1 << 20
-	maxFileLines = 50_000
+	maxFileLines = 20_000
 	maxNesting   = 200
 	// maxVisits bounds how often the decoder looks at a value, so that aliases
 	// of aliases cannot multiply a small file into hours of work.
@@ -233,7 +239,7 @@ func (d *document) readable() bool {
 		d.flaw(-1, "the file is larger than 1 MiB", "split off what is no configuration")
 		return false
 	case len(d.starts) > maxFileLines:
-		d.flaw(-1, "the file has more than 50,000 lines", "split off what is no configuration")
+		d.flaw(-1, "the file has more than 20,000 lines", "split off what is no configuration")
 		return false
 	case bytes.HasPrefix(d.src, []byte("\xff\xfe")), bytes.HasPrefix(d.src, []byte("\xfe\xff")):
 		d.flaw(-1, "the file is UTF-16", "save it as UTF-8")
@@ -263,23 +269,24 @@ func (d *document) readable() bool {
 	return true
 }
 
-// tooDeep looks for brackets, dashes or keys that would send a recursive parser
-// down without end. It counts brackets in texts and comments too: nobody writes
-// 200 of them unclosed.
+// tooDeep looks for what would send a recursive parser down without end: open
+// brackets, and the dashes and question marks of a block that nests on one line
+// ("- - &a - x"). It counts them in comments too: nobody writes 200 of them
+// unclosed, or in a row on one line.
 func tooDeep(src []byte) (int, bool) {
 	depth, dashes := 0, 0
 	for i, c := range src {
 		switch c {
 		case '[', '{':
 			depth++
+			dashes = 0
 		case ']', '}':
 			depth = max(0, depth-1)
-		case '-', '?', '&', '!', '*', ':':
-			// "- - - x" nests once per dash, all on one line.
-			if i+1 == len(src) || src[i+1] == ' ' || src[i+1] == '\t' || c == '&' || c == '!' {
+		case '-', '?':
+			if (i == 0 || src[i-1] <= ' ') && (i+1 == len(src) || src[i+1] <= ' ') {
 				dashes++
 			}
-		case '\n':
+		case '\n', '"', '\'', ',':
 			dashes = 0
 		}
 		if depth > maxNesting || dashes > maxNesting {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -187,20 +188,23 @@ func keyBefore(a, b string) bool {
 }
 
 func keyRank(key string) int {
-	if key == "id" || key == "upstream" {
-		return 0
+	if rank, ok := keyRanks()[key]; ok {
+		return rank
 	}
-	rank := 0
+	return math.MaxInt
+}
+
+var keyRanks = sync.OnceValue(func() map[string]int {
+	ranks := map[string]int{"id": -2, "upstream": -1} // what the others are about
 	for _, s := range []Section{candidateTable.section(), ruleTable.section(), matchTable.section(), clientTable.section(), upstreamTable.section(), modelTable.section()} {
 		for _, k := range s.Keys {
-			if k.Name == key {
-				return rank + 1
+			if _, ok := ranks[k.Name]; !ok {
+				ranks[k.Name] = len(ranks)
 			}
-			rank++
 		}
 	}
-	return rank + 1
-}
+	return ranks
+})
 
 // The functions below make the change on plain values that an edit makes on
 // bytes. They copy what they change.

@@ -18,7 +18,7 @@ import (
 type yamlReader struct {
 	*document
 	anchors map[string]*node
-	copied  int // pairs that merge keys brought in, bounded
+	merged  int // pairs that merge keys have brought, bounded
 }
 
 func (d *document) parseYAML() {
@@ -134,8 +134,10 @@ func (r *yamlReader) scalar(t *token.Token, after int) *node {
 		return &node{kind: kindText, text: t.Value, outer: start, span: s}
 	}
 	v := plainScalar(t.Value)
-	v.span = r.plainSpan(start, t.Value)
-	v.outer = v.span.start
+	v.span, v.outer = r.plainSpan(start, t.Value), start
+	if v.span.known() {
+		v.outer = v.span.start
+	}
 	v.plain = true
 	return v
 }
@@ -163,7 +165,7 @@ func (r *yamlReader) sequence(n *ast.SequenceNode) *node {
 func (r *yamlReader) mapping(values []*ast.MappingValueNode, flow bool, start, end *token.Token) *node {
 	v := &node{kind: kindMap, flow: flow}
 	var merges []*node
-	lines := map[string]int{}
+	first := map[string]int{} // where a key stands first
 	for _, mv := range values {
 		if _, ok := mv.Key.(*ast.MergeKeyNode); ok {
 			m := r.value(mv.Value, r.at(mv.Start)+1)
@@ -178,11 +180,12 @@ func (r *yamlReader) mapping(values []*ast.MappingValueNode, flow bool, start, e
 			continue
 		}
 		value := r.value(mv.Value, r.colonEnd(key.span.end))
-		if line, dup := lines[key.text]; dup && key.text != "<<" {
+		if at, dup := first[key.text]; dup {
+			line, _ := r.position(at)
 			r.duplicate(key.text, key.outer, line)
 			continue
 		}
-		lines[key.text], _ = r.position(key.outer)
+		first[key.text] = key.outer
 		v.pairs = append(v.pairs, pair{key: key.text, span: key.span, value: value})
 	}
 	if flow {
@@ -193,7 +196,7 @@ func (r *yamlReader) mapping(values []*ast.MappingValueNode, flow bool, start, e
 	}
 	v.outer = v.span.start
 	for _, m := range merges {
-		r.merge(v, m)
+		r.merge(v, m, first)
 	}
 	return v
 }
@@ -218,34 +221,40 @@ func (r *yamlReader) key(n ast.Node) (*node, bool) {
 	t := n.GetToken()
 	k := r.scalar(t, r.at(t))
 	k.text = t.Value
+	if !k.span.known() {
+		// Never without a place: edits go by it, and check what they did.
+		at := r.at(t)
+		k.span, k.outer = span{at, min(at+len(t.Value), len(r.src))}, at
+	}
 	return k, true
 }
 
-// merge adds the pairs of a "<<" value that the mapping does not have itself.
-func (r *yamlReader) merge(into, from *node) {
-	switch from.kind {
-	case kindMap:
-		have := make(map[string]bool, len(into.pairs))
-		for _, p := range into.pairs {
-			have[p.key] = true
+// merge adds the pairs of a "<<" value that the mapping does not have yet.
+func (r *yamlReader) merge(into, from *node, have map[string]int) {
+	switch {
+	case from.kind == kindMap:
+		if r.merged > maxVisits {
+			return
+		}
+		if r.merged += len(from.pairs) + 1; r.merged > maxVisits {
+			r.flaw(outerStart(from), "merge keys multiply this file beyond all use", "use fewer of them")
+			return
 		}
 		for _, p := range from.pairs {
-			if have[p.key] {
+			if _, ok := have[p.key]; ok || p.key == "<<" {
 				continue
 			}
-			if r.copied++; r.copied > maxVisits {
-				return
-			}
+			have[p.key] = 0
 			p.merged = true
 			into.pairs = append(into.pairs, p)
 		}
-	case kindList:
+	case from.kind == kindList:
 		for _, item := range from.items {
-			if item.kind == kindMap {
-				r.merge(into, item)
-			} else {
+			if item.kind == kindList {
 				r.flaw(item.outer, "a merge key (<<) of something that is no mapping", "write <<: *anchor, or a list of such")
+				continue
 			}
+			r.merge(into, item, have)
 		}
 	default:
 		r.flaw(from.outer, "a merge key (<<) of something that is no mapping", "write <<: *anchor, or a list of such")

@@ -36,6 +36,9 @@ func (r *yamlReader) quoted(start int) span {
 	return unknown
 }
 
+// maxBlanks bounds how far goccy is thought to be off.
+const maxBlanks = 200
+
 // plainSpan is the range of an unquoted scalar whose text is known. goccy
 // places a scalar with blanks behind it too far to the right, and folds one
 // that runs over several lines.
@@ -43,7 +46,7 @@ func (r *yamlReader) plainSpan(start int, text string) span {
 	if text == "" {
 		return span{start, start}
 	}
-	for at := start; at >= r.lineStart(start); at-- {
+	for at := start; at >= max(r.lineStart(start), start-maxBlanks); at-- {
 		if bytes.HasPrefix(r.src[at:], []byte(text)) && (at == 0 || strings.IndexByte(" \t\n[{,:-?!\xbf", r.src[at-1]) >= 0) {
 			return span{at, at + len(text)}
 		}

@@ -1,0 +1,53 @@
+package config
+
+var storeTable = &table[Store]{
+	path: "store",
+	doc:  "A store that several processes share for freezes. Sessions need none: where they go is computed.",
+	keys: []key[Store]{
+		custom(Key{Name: "url", Type: "redis URL", Doc: "Where the store is: redis:// or rediss://, with user and password if it wants them.", Secret: true}, func(d *decoder, n *node, s *Store) {
+			d.oneCredential(n, &s.URL, func() (Credential, bool) {
+				text, ok := d.secret(n)
+				return LiteralCredential(text.Reveal()), ok && d.storeURL(n)
+			})
+		}),
+		custom(Key{Name: "url_env", Type: "name of a variable", Doc: "The environment variable that holds url."}, func(d *decoder, n *node, s *Store) {
+			d.oneCredential(n, &s.URL, func() (Credential, bool) { return d.variable(n) })
+		}),
+		text("prefix", "understudy:", "What every key in the store begins with.", func(s *Store) *string { return &s.Prefix }),
+	},
+}
+
+func (d *decoder) store(n *node) *Store {
+	if n == nil {
+		return nil
+	}
+	s := &Store{}
+	if n.kind == kindNull {
+		d.wrongType(n, "a mapping")
+		return s
+	}
+	given := storeTable.decode(d, n, s)
+	if given["url"] == nil && given["url_env"] == nil && n.kind == kindMap {
+		d.errorAt(outerStart(n), "url is missing", "add url or url_env")
+	}
+	return s
+}
+
+var requestLogTable = &table[RequestLog]{
+	path: "request_log",
+	doc:  "A log of requests on disk, in state_dir. The newest few are always kept in memory.",
+	keys: []key[RequestLog]{
+		whole("keep", 100_000, 0, maxCount, "How many requests are kept, the newest; 0 = no limit.", func(l *RequestLog) *int { return &l.Keep }),
+		whole("days", 30, 0, maxCount, "After how many days a request is deleted; 0 = never.", func(l *RequestLog) *int { return &l.Days }),
+		boolean("bodies", false, "Keeps the bodies too. They hold what your users wrote.", func(l *RequestLog) *bool { return &l.Bodies }),
+	},
+}
+
+func (d *decoder) requestLog(n *node) *RequestLog {
+	if n == nil {
+		return nil
+	}
+	l := &RequestLog{}
+	requestLogTable.decode(d, n, l)
+	return l
+}
