@@ -37,7 +37,8 @@ func (c *serveCommand) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	log := newLog(std.err, c.LogFormat, c.LogLevel)
+	log, flush := newLog(std.err, c.LogFormat, c.LogLevel)
+	defer flush()
 	d, err := daemon.Open(daemon.Options{ConfigPath: path, Host: c.Host, Port: c.Port, Admin: c.Admin, AllowUnauthenticated: c.AllowUnauthenticated,
 		Log: log, AdminHandler: func(d *daemon.Daemon) http.Handler { return web.New(d.Control(version()), log) }})
 	if err != nil {
@@ -73,16 +74,22 @@ func (c *serveCommand) Run(std streams) error {
 	}
 }
 
-// newLog writes the log: lines for people, in colour on a terminal, or JSON.
-func newLog(w io.Writer, format, level string) *slog.Logger {
+// newLog writes the log: lines for people, in colour on a terminal, or JSON. What
+// it returns besides writes out the last lines.
+func newLog(w io.Writer, format, level string) (*slog.Logger, func()) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		l = slog.LevelInfo
 	}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l}))
-	}
 	f, ok := w.(*os.File)
-	colour := ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
-	return slog.New(tint.NewHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !colour}))
+	terminal := ok && term.IsTerminal(int(f.Fd()))
+	flush := func() {}
+	if !terminal {
+		lazy := newLazyWriter(w)
+		w, flush = lazy, lazy.Flush
+	}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), flush
+	}
+	return slog.New(tint.NewHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !terminal || os.Getenv("NO_COLOR") != ""})), flush
 }

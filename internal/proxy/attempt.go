@@ -77,11 +77,16 @@ func (id *identity) fromURL(u *url.URL) {
 	if u.User == nil {
 		return
 	}
-	password, _ := u.User.Password()
-	basic := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
+	basic := basicOf(u.User)
 	id.own = true
 	id.secrets = append(id.secrets, basic)
-	id.header.Set("Authorization", "Basic "+basic)
+	id.header.Set("Authorization", basic)
+}
+
+// basicOf is the Authorization header of a URL's user (RFC 7617).
+func basicOf(user *url.Userinfo) string {
+	password, _ := user.Password()
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))
 }
 
 func isCredential(name string) bool {
@@ -139,15 +144,23 @@ func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain,
 		out.Body = http.NoBody
 		return out
 	}
-	out.GetBody = func() (io.ReadCloser, error) { return newBody(segments), nil }
-	out.Body = newBody(segments)
+	out.GetBody = func() (io.ReadCloser, error) { return newBody(segments, out.ContentLength), nil }
+	out.Body = newBody(segments, out.ContentLength)
 	return out
 }
 
-// newBody reads the parts one after another without copying them together.
-func newBody(parts [][]byte) io.ReadCloser {
+// joinBelow is the size up to which the parts of a body are copied together:
+// net/http sends a body that it knows to be in memory along with the head, in one
+// write, and any other in a write per part.
+const joinBelow = 64 << 10
+
+// newBody reads the parts one after another. Large ones are not copied together.
+func newBody(parts [][]byte, total int64) io.ReadCloser {
 	if len(parts) == 1 {
 		return io.NopCloser(bytes.NewReader(parts[0]))
+	}
+	if total <= joinBelow {
+		return io.NopCloser(bytes.NewReader(bytes.Join(parts, nil)))
 	}
 	readers := make([]io.Reader, len(parts))
 	for i, part := range parts {
