@@ -3,7 +3,7 @@ package proxy
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -42,14 +42,37 @@ func (r *run) last() result {
 }
 
 // A Target is the switch of target mode, which outlives snapshots and is off after
-// a restart.
-type Target struct{ on atomic.Bool }
+// a restart. Its zero value is off.
+type Target struct {
+	mu  sync.Mutex
+	off chan struct{} // closed when it is switched off; nil while it is off
+}
 
 // On says whether target mode is on.
-func (t *Target) On() bool { return t.on.Load() }
+func (t *Target) On() bool { return t.ends() != nil }
 
-// Set switches it and returns what it was.
-func (t *Target) Set(on bool) (before bool) { return t.on.Swap(on) }
+// ends is closed when target mode is switched off; nil where it is off already.
+func (t *Target) ends() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.off
+}
+
+// Set switches it and returns what it was. Requests that wait for their next round
+// end at once when it is switched off.
+func (t *Target) Set(on bool) (before bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before = t.off != nil
+	switch {
+	case on && !before:
+		t.off = make(chan struct{})
+	case before && !on:
+		close(t.off)
+		t.off = nil
+	}
+	return before
+}
 
 // insist is target mode: the chain is walked again from its head until somebody
 // answers, a person switches it off, the client leaves, or the time is up. A
@@ -68,49 +91,56 @@ func (r *run) insist(ctx context.Context) result {
 		if !time.Now().Before(end) {
 			return result{answer: r.untargeted()}
 		}
-		r.others = false
-		if res := r.walk(ctx); !res.exhausted || r.empty != nil {
+		// What a candidate of an earlier round said does not answer for this one.
+		if r.others = false; r.clients != nil {
+			r.clients.failure.Close()
+			r.clients = nil
+		}
+		if res := r.walk(ctx); !res.exhausted || r.empty != nil || r.onlyClients() {
 			return res
 		}
 	}
 }
 
 // rest waits for the next round: for the interval, or, where everything is frozen,
-// for the soonest thaw or a change on the board, and never beyond end. It is false
-// when the client has left.
+// for the soonest thaw or an unfreeze, and never beyond end, nor when target mode is
+// switched off. It is false when the client has left.
 func (r *run) rest(ctx context.Context, end time.Time, interval time.Duration) bool {
+	next, slept := time.Now().Add(interval), false
 	for {
-		changed := r.h.board.Changed()
-		wait := interval
-		frozen := r.allFrozen()
-		if frozen {
-			wait = max(r.h.soonest(r.keys()), time.Millisecond)
+		changed, off := r.h.board.Changed(), r.h.target.ends()
+		now, at := time.Now(), next
+		if r.allFrozen() {
+			slept, at = true, now.Add(r.h.soonest(r.keys()))
+		} else if slept {
+			return true
 		}
-		wait = min(wait, time.Until(end))
-		timer := time.NewTimer(max(wait, 0))
+		if end.Before(at) {
+			at = end
+		}
+		if off == nil || !now.Before(at) {
+			return true
+		}
+		timer := time.NewTimer(at.Sub(now))
 		select {
 		case <-timer.C:
-			return true
+		case <-changed:
+		case <-off:
+		case <-r.early.tick():
+			r.early.comment()
 		case <-ctx.Done():
 			timer.Stop()
 			return false
-		case <-changed:
-			timer.Stop()
-			if frozen && !r.allFrozen() {
-				return true
-			}
-			if !frozen {
-				// Somebody's freeze; the interval goes on from here.
-				interval = max(0, wait)
-			}
 		}
+		timer.Stop()
 	}
 }
 
-// allFrozen says whether nobody in the chain could be called now.
+// allFrozen says whether nobody in the chain can be called now, and somebody can
+// when freezes are over.
 func (r *run) allFrozen() bool {
 	plan := r.chain.Plan("", r.h.load, r.h.why)
-	return len(plan.Steps) == 0
+	return len(plan.Steps) == 0 && r.h.soonest(r.keys()) > 0
 }
 
 // untargeted is the answer when target mode's time is up.
