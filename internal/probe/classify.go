@@ -37,7 +37,7 @@ func Classify(ctx context.Context, phase Phase, err error) *Failure {
 	default:
 		f.Text = account(err)
 	}
-	if phase > Dial && (f.Kind == Stalled || f.Kind == Timeout) {
+	if f.Phase > Dial && (f.Kind == Stalled || f.Kind == Timeout) {
 		f.Text += " (" + where[phase] + ")"
 	}
 	return f

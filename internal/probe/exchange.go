@@ -154,9 +154,9 @@ func (x *Exchange) finish(err error) error {
 
 func (x *Exchange) judgeEnd(err error) Ending {
 	if err != io.EOF {
-		// What breaks behind the terminal event takes nothing away, unless a
-		// length was announced that the client would wait for.
-		if x.reader != nil && x.reader.Terminal() && x.resp.ContentLength < 0 {
+		// What breaks behind the terminal event takes nothing away, unless the
+		// client was told a length and would wait for it.
+		if x.reader != nil && x.reader.Terminal() && x.Header.Get("Content-Length") == "" {
 			return Whole
 		}
 		return Broken
