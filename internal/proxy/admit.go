@@ -39,6 +39,11 @@ type request struct {
 	secrets  []string // the client's own, for the redactor
 }
 
+// quote makes a text from outside fit to be shown, without the request's own secrets.
+func (q *request) quote(s *Snapshot, text string, max int) string {
+	return (&quoter{base: s.Redact, secrets: q.secrets}).Quote(text, max)
+}
+
 // admit reads the request whole. A refusal is an answer that calls nobody.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*request, *answer) {
 	req := &request{id: newID(), start: time.Now(), method: r.Method, header: r.Header, http10: !r.ProtoAtLeast(1, 1)}
@@ -100,11 +105,11 @@ func (q *request) decode(s *Snapshot) (unread bool, _ *answer) {
 		if s.opaque() {
 			return true, nil
 		}
-		return false, invalid(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Content-Encoding "+s.Redact.Quote(coding, 60)+" is not understood; send gzip, zstd, br, deflate or none")
+		return false, invalid(http.StatusUnsupportedMediaType, "unsupported_content_encoding", "Content-Encoding "+q.quote(s, coding, 60)+" is not understood; send gzip, zstd, br, deflate or none")
 	case errors.Is(err, wire.ErrTooLarge):
 		return false, tooLarge(s.Config.Server.MaxBodyBytes)
 	case err != nil:
-		return false, invalid(http.StatusBadRequest, "bad_content_encoding", "the body does not decode as "+s.Redact.Quote(coding, 60))
+		return false, invalid(http.StatusBadRequest, "bad_content_encoding", "the body does not decode as "+q.quote(s, coding, 60))
 	}
 	q.body = plain
 	// Forwarded decoded: the header would lie from here on.
@@ -167,7 +172,7 @@ func (q *request) route(s *Snapshot) (*route.Chain, *answer) {
 	chain, err := s.Routes.Route(name)
 	if err != nil {
 		return nil, &answer{status: http.StatusNotFound, kind: "invalid_request_error", code: "model_not_found", available: s.namesFor(q.clientOf),
-			message: fmt.Sprintf("model '%s' is no virtual model here", s.Redact.Quote(name, 200))}
+			message: fmt.Sprintf("model '%s' is no virtual model here", q.quote(s, name, 200))}
 	}
 	if q.broken != nil && s.replaces(chain) {
 		return nil, q.unreadable(s)
@@ -178,7 +183,7 @@ func (q *request) route(s *Snapshot) (*route.Chain, *answer) {
 // unreadable refuses a body that is broken where a model must be replaced in it: an
 // upstream might read it all the same, and find another model than the candidate's.
 func (q *request) unreadable(s *Snapshot) *answer {
-	return invalid(http.StatusBadRequest, "invalid_body", "the body cannot be read: "+s.Redact.Quote(q.broken.Error(), 200))
+	return invalid(http.StatusBadRequest, "invalid_body", "the body cannot be read: "+q.quote(s, q.broken.Error(), 200))
 }
 
 // sticky is the session key; "" without one. With client keys configured it is
@@ -261,15 +266,26 @@ func tooLarge(limit int64) *answer {
 	return invalid(http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("the request body is larger than max_body_bytes (%d)", limit))
 }
 
+// shortestCookie is the length below which a cookie's value is a setting, not a
+// session.
+const shortestCookie = 8
+
 // clientSecrets are a client's own credentials, to be kept out of every text.
 func clientSecrets(h http.Header, query string) (secrets []string) {
 	for _, name := range credentials {
 		secrets = append(secrets, h[name]...)
 	}
+	for _, line := range h["Cookie"] {
+		for pair := range strings.SplitSeq(line, ";") {
+			if _, value, _ := strings.Cut(pair, "="); len(value) >= shortestCookie {
+				secrets = append(secrets, value)
+			}
+		}
+	}
 	secrets = append(secrets, protocolKeys(h)...)
 	for part := range queryParts(query) {
 		if value, ok := keyValue(part); ok {
-			secrets = append(secrets, value)
+			secrets = append(secrets, unescaped(value), unescaped(strings.ReplaceAll(value, "+", " ")))
 		}
 	}
 	return secrets

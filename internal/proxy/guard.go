@@ -145,8 +145,12 @@ func presented(r *http.Request) (keys []string) {
 	for _, name := range []string{"X-Api-Key", "X-Goog-Api-Key", "Api-Key"} {
 		keys = append(keys, r.Header[name]...)
 	}
-	if strings.Contains(r.URL.RawQuery, "key=") {
-		keys = append(keys, r.URL.Query()["key"]...)
+	for part := range queryParts(r.URL.RawQuery) {
+		if value, ok := keyValue(part); ok {
+			if key, err := url.QueryUnescape(value); err == nil {
+				keys = append(keys, key)
+			}
+		}
 	}
 	return keys
 }
@@ -169,7 +173,7 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 		return refused("the request names one model in its path and another in its body")
 	}
 	if !c.may(chain.Model) {
-		return refused(fmt.Sprintf("this client key is not for model '%s'", s.Redact.Quote(req.model, 200)))
+		return refused(fmt.Sprintf("this client key is not for model '%s'", req.quote(s, req.model, 200)))
 	}
 	return nil
 }

@@ -149,12 +149,12 @@ func queryParts(query string) iter.Seq[string] {
 	}
 }
 
-// keyValue is the value of a query's part, decoded as far as it is rightly
-// escaped, if the part is a `key` parameter.
+// keyValue is the value of a query's part, as it stands, if the part is a `key`
+// parameter.
 func keyValue(part string) (value string, ok bool) {
 	name, value, found := strings.Cut(strings.TrimLeft(part, "&;"), "=")
 	if !found || unescaped(name) != "key" {
 		return "", false
 	}
-	return unescaped(value), true
+	return value, true
 }

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"cmp"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -12,8 +14,20 @@ import (
 )
 
 // shortest is the length below which a text is no secret worth hiding: replacing
-// it everywhere would garble words and hide nothing.
-const shortest = 5
+// it everywhere would garble words and hide nothing. Local servers take any key, so
+// people write words such as "ollama" there.
+const (
+	shortest     = 5
+	shortestWord = 10
+)
+
+// worthHiding says whether a text is long enough for a secret.
+func worthHiding(secret string) bool {
+	if len(secret) >= shortestWord {
+		return true
+	}
+	return len(secret) >= shortest && strings.IndexFunc(secret, func(r rune) bool { return !unicode.IsLetter(r) }) >= 0
+}
 
 // A Redactor quotes text from outside: it takes out every secret it knows and
 // escapes what could move a cursor, colour a terminal or turn a line around. It is
@@ -31,18 +45,24 @@ func newRedactor(cfg *config.Config) *Redactor {
 			add(s)
 		}
 		for _, h := range c.Headers {
-			add(h.Value)
+			if !isCredential(h.Name) && h.Env == "" {
+				continue // "x-client: codex" is a word, and no secret
+			}
 			if s, err := h.Resolve(); err == nil {
 				add(s)
 			}
 		}
-		for _, s := range urlSecrets(c.BaseURL) {
-			r.secrets = spellings(r.secrets, s)
-		}
-		if proxy, err := url.Parse(c.Proxy); err == nil {
-			for _, s := range urlSecrets(proxy) {
-				r.secrets = spellings(r.secrets, s)
+		fromURL := func(u *url.URL) {
+			for _, s := range config.Secrets(u) {
+				add(s)
 			}
+			if u != nil && u.User != nil {
+				r.secrets = spellings(r.secrets, basicOf(u.User))
+			}
+		}
+		fromURL(c.BaseURL)
+		if proxy, err := url.Parse(c.Proxy); err == nil {
+			fromURL(proxy)
 		}
 	}
 	for _, c := range cfg.Upstreams {
@@ -65,48 +85,48 @@ func newRedactor(cfg *config.Config) *Redactor {
 	return r
 }
 
-// urlSecrets are the parts of a URL that may be secret: its password, and every
-// query value of some length.
-func urlSecrets(u *url.URL) (out []string) {
-	if u == nil {
-		return nil
-	}
-	if password, ok := u.User.Password(); ok {
-		out = append(out, password)
-	}
-	for name, values := range u.Query() {
-		if secretName(name) {
-			out = append(out, values...)
-		}
-	}
-	return out
-}
-
-// secretName says whether a query parameter's name promises a secret.
-func secretName(name string) bool {
-	name = strings.ToLower(name)
-	return strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "secret") || strings.Contains(name, "password") || name == "sig"
-}
-
-// spellings adds a secret in the forms in which it may be quoted back: as it is,
-// percent-encoded, and as a header's value without its scheme.
+// spellings adds a secret in the forms in which it may be quoted back: as it is, as
+// a header's value without its scheme, percent-encoded and as JSON writes it.
 func spellings(list []string, secret string) []string {
-	for _, scheme := range []string{"Bearer ", "bearer ", "Basic "} {
-		if bare, ok := strings.CutPrefix(secret, scheme); ok {
-			secret = bare
+	if scheme, bare, ok := strings.Cut(secret, " "); ok {
+		list = spellings(list, strings.TrimSpace(bare))
+		if strings.EqualFold(scheme, "basic") {
+			list = basicSpellings(list, bare)
 		}
 	}
-	if len(secret) < shortest {
+	if !worthHiding(secret) {
 		return list
 	}
 	list = append(list, secret)
-	if escaped := url.QueryEscape(secret); escaped != secret {
-		list = append(list, escaped)
-	}
-	if escaped := fmt.Sprintf("%q", secret); escaped != `"`+secret+`"` {
-		list = append(list, escaped[1:len(escaped)-1])
+	json := quotedJSON(secret)
+	for _, other := range []string{url.QueryEscape(secret), url.PathEscape(secret), json, strings.ReplaceAll(json, "/", `\/`), plainJSON.Replace(json)} {
+		if other != secret {
+			list = append(list, other)
+		}
 	}
 	return list
+}
+
+// basicSpellings adds what is in the text of a Basic authorization.
+func basicSpellings(list []string, text string) []string {
+	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	if err != nil {
+		return list
+	}
+	_, password, _ := strings.Cut(string(plain), ":")
+	return spellings(spellings(list, string(plain)), password)
+}
+
+// plainJSON undoes what encoding/json escapes for the sake of HTML.
+var plainJSON = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
+
+// quotedJSON is a text as it stands between quotes in JSON.
+func quotedJSON(s string) string {
+	escaped, err := json.Marshal(s)
+	if err != nil || len(escaped) < 2 {
+		return s
+	}
+	return string(escaped[1 : len(escaped)-1])
 }
 
 func (r *Redactor) order() {
@@ -132,9 +152,30 @@ func (q *quoter) know(secrets []string) {
 // Quote is Redactor.Quote with the request's own secrets.
 func (q *quoter) Quote(text string, max int) string {
 	if q.full == nil {
+		if !q.mentioned(text) {
+			return q.base.Quote(text, max)
+		}
 		q.full = q.base.with(q.secrets)
 	}
 	return q.full.Quote(text, max)
+}
+
+// mentioned says whether a text may hold one of the request's own secrets. It is
+// sure where it says no, and cheap, as most texts hold none.
+func (q *quoter) mentioned(text string) bool {
+	if strings.ContainsAny(text, "%\\+") {
+		return true // perhaps an escaped one
+	}
+	for _, secret := range q.secrets {
+		scheme, bare, found := strings.Cut(secret, " ")
+		if !found {
+			bare = secret
+		}
+		if strings.EqualFold(scheme, "basic") || strings.Contains(text, strings.TrimSpace(bare)) {
+			return true
+		}
+	}
+	return false
 }
 
 // with is the redactor that knows further secrets too.

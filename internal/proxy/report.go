@@ -63,8 +63,8 @@ func (h *Handler) logAttempt(r *run, t *stats.Try) {
 
 // reportRefusal books a request that nobody was called for.
 func (h *Handler) reportRefusal(q *request, a *answer) {
-	redact := h.snap.Load().Redact.with(q.secrets)
-	h.ledger.Add(stats.Record{ID: q.id, Client: q.client, Method: q.method, Path: redact.Quote(q.path, 300), Dialect: q.endpoint.Dialect.String(),
+	s := h.snap.Load()
+	h.ledger.Add(stats.Record{ID: q.id, Client: q.client, Method: q.method, Path: q.quote(s, q.path, 300), Dialect: q.endpoint.Dialect.String(),
 		Stream: q.stream, Start: q.start, End: time.Since(q.start), Status: a.status, Winner: -1, Ending: stats.Refused, Usage: stats.NoUsage()})
-	h.log.Info("refused", slog.String("id", q.id), slog.String("path", redact.Quote(q.path, 200)), slog.Int("status", a.status), slog.String("why", redact.Quote(a.message, 300)))
+	h.log.Info("refused", slog.String("id", q.id), slog.String("path", q.quote(s, q.path, 200)), slog.Int("status", a.status), slog.String("why", q.quote(s, a.message, 300)))
 }
