@@ -214,3 +214,8 @@ var errNoHost = &net.DNSError{Err: "no such host", Name: "u6", IsNotFound: true}
 func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
+
+// freezeFor is a freeze that a rule might have made.
+func freezeFor(d time.Duration) health.Freeze {
+	return health.Freeze{Length: d, By: health.Rule, Reason: "put there by the test"}
+}
