@@ -262,7 +262,7 @@ func TestASlowClientIsNotTheUpstreamsSilence(t *testing.T) {
 		r := client.Ask(t.Context(), drill.Query{Path: chatPath, Body: []byte(requestFor(chatPath, true)), Watch: func(r drill.Reply) bool {
 			if len(r.Body) > 0 && !paused {
 				paused = true
-				time.Sleep(20 * time.Second)
+				<-time.After(20 * time.Second)
 			}
 			return true
 		}})
@@ -281,7 +281,7 @@ func TestAKeptConnectionOutlivesTheWriteLimit(t *testing.T) {
 			if got := s.ask("POST", chatPath, requestFor(chatPath, true)); got.body != okSSE {
 				t.Fatalf("client got %d, %v", got.status, got.err)
 			}
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			// Twice, as the client would try a dead connection only once.
 			for range 2 {
 				if got := s.ask("GET", "/healthz", ""); got.status != 200 {
