@@ -57,7 +57,8 @@ type Daemon struct {
 	quit chan struct{}
 	once sync.Once // closes quit
 
-	saving sync.Mutex // one writer of the state file at a time
+	saving      sync.Mutex // one writer of the state files at a time
+	savedOwners uint64     // the owners' changes that are on disk
 
 	mu     sync.Mutex
 	status Status
@@ -162,6 +163,9 @@ func Open(o Options) (_ *Daemon, err error) {
 		defer randomMu.Unlock()
 		return random.Float64()
 	})
+	if damaged := loadOwners(ownersPath(d.statePath), d.handler.Owners()); damaged != nil {
+		d.log.Warn("state", slog.String("problem", damaged.Error()))
+	}
 	d.tried = src.Hash
 	d.status = Status{Path: o.ConfigPath, LoadedAt: now, Hash: src.Hash, Warnings: lines(warnings)}
 	d.retain(snap)

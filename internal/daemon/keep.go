@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -41,10 +42,20 @@ func (d *Daemon) keep(ctx context.Context) {
 	}
 }
 
-// Save writes the state file now.
+// Save writes the state now: freezes, counters and history, and the owners where
+// there are new ones.
 func (d *Daemon) Save() error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
 	now := time.Now()
-	return saveState(d.statePath, state{Version: stateVersion, SavedAt: now.UTC(), Health: d.board.Export(now), Stats: d.ledger.Export(now)})
+	err := saveState(d.statePath, state{Version: stateVersion, SavedAt: now.UTC(), Health: d.board.Export(now), Stats: d.ledger.Export(now)})
+	book := d.handler.Owners()
+	if changes := book.Changes(); changes != d.savedOwners {
+		owners := replace(ownersPath(d.statePath), book.Export())
+		if owners == nil {
+			d.savedOwners = changes
+		}
+		err = errors.Join(err, owners)
+	}
+	return err
 }

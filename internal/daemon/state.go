@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"understudy/internal/health"
+	"understudy/internal/owner"
 	"understudy/internal/stats"
 )
 
@@ -49,23 +51,54 @@ func loadState(path string) (s state, warning error) {
 			err = fmt.Errorf("version %d is not %d", s.Version, stateVersion)
 		}
 	}
-	if err == nil {
-		return s, nil
+	if err != nil {
+		return state{}, setAside(path, err)
 	}
-	aside := path + ".damaged"
-	if moved := os.Rename(path, aside); moved != nil {
-		return state{}, fmt.Errorf("the state file %s cannot be read, and is left there: %w", path, errors.Join(err, moved))
-	}
-	return state{}, fmt.Errorf("the state file cannot be read, and is set aside as %s: %w", aside, err)
+	return s, nil
 }
 
-// saveState writes a state file so that a crash at any moment leaves the former or
-// the new one whole.
+// setAside moves a file that cannot be read out of the way, for a person to look at.
+func setAside(path string, why error) error {
+	aside := path + ".damaged"
+	if moved := os.Rename(path, aside); moved != nil {
+		return fmt.Errorf("the state file %s cannot be read, and is left there: %w", path, errors.Join(why, moved))
+	}
+	return fmt.Errorf("the state file cannot be read, and is set aside as %s: %w", aside, why)
+}
+
+// saveState writes a state file.
 func saveState(path string, s state) error {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("encode the state: %w", err)
 	}
+	return replace(path, text)
+}
+
+// ownersPath is the file of owners beside a state file.
+func ownersPath(statePath string) string {
+	dir, file := filepath.Split(statePath)
+	return filepath.Join(dir, "owners"+strings.TrimSuffix(strings.TrimPrefix(file, "state"), ".json")+".bin")
+}
+
+// loadOwners reads a file of owners. A damaged one is set aside like a state file.
+func loadOwners(path string, book *owner.Book) (warning error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = book.Import(data)
+	}
+	if err != nil {
+		return setAside(path, err)
+	}
+	return nil
+}
+
+// replace writes a file so that a crash at any moment leaves the former or the new
+// one whole.
+func replace(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
@@ -74,7 +107,7 @@ func saveState(path string, s state) error {
 		return fmt.Errorf("write the state: %w", err)
 	}
 	defer os.Remove(f.Name()) // gone already where the rename went well
-	_, err = f.Write(text)
+	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
 	}

@@ -168,7 +168,7 @@ func (x *Exchange) judgeEnd(err error) Ending {
 	switch {
 	case x.reader.Verdict() != wire.Erred:
 		return Whole
-	case x.reader.Erred() != nil:
+	case x.reader.Erred() != nil && !x.reader.Erred().Unframed:
 		return UpstreamError
 	}
 	x.err = unfinished(x.reader.Why())

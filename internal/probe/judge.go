@@ -148,6 +148,9 @@ func (x *Exchange) release(err error) bool {
 // ended judges an answer that was read to a clean end without being released.
 func (x *Exchange) ended() (*Failure, bool) {
 	x.finish(io.EOF)
+	if x.reader.Verdict() == wire.Erred {
+		return x.sick(), false
+	}
 	if _, ok := x.reader.Release(); ok || x.reader.Verdict() == wire.Healthy {
 		return nil, true
 	}

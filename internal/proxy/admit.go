@@ -158,13 +158,16 @@ func (q *request) wantsStream() bool {
 }
 
 // route finds the chain that serves the request.
-func (q *request) route(s *Snapshot) (*route.Chain, *answer) {
+func (h *Handler) route(q *request, s *Snapshot) (*route.Chain, *answer) {
 	name := q.model
 	if q.broken != nil && name == "" && s.Routes.Pool() == nil {
 		return nil, q.unreadable(s)
 	}
 	if name == "" && s.Routes.Pool() == nil {
 		if name = s.Config.Server.DefaultModel; name == "" {
+			name = h.ownerModel(q, s)
+		}
+		if name == "" {
 			return nil, &answer{status: http.StatusBadRequest, kind: "invalid_request_error", code: "missing_model", available: s.namesFor(q.clientOf),
 				message: "the request names no model; send one of the virtual models, or set server.default_model"}
 		}

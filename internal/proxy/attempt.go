@@ -180,7 +180,7 @@ type marks struct {
 
 // attempt sends the request to one candidate and judges the answer; exactly one of
 // the results is not nil. It has no ResponseWriter.
-func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain *route.Chain, c *route.Candidate, id identity, chainLeft time.Duration, m *marks, d probe.Delivery) (*probe.Exchange, *probe.Failure) {
+func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain *route.Chain, c *route.Candidate, id identity, chainLeft time.Duration, m *marks, d probe.Delivery, learn *learner) (*probe.Exchange, *probe.Failure) {
 	b := budget(s, req, c, chainLeft)
 	clock := probe.NewClock(ctx, b)
 	traced := httptrace.WithClientTrace(clock.Context(), &httptrace.ClientTrace{
@@ -236,6 +236,9 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		ask.AcceptEncoding = nil
 	}
 	ask.Delivery = d
+	if learn != nil {
+		ask.Want.Seen = learn.seen
+	}
 	return probe.Judge(clock, resp, ask, b)
 }
 

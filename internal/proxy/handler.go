@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy/internal/health"
+	"understudy/internal/owner"
 	"understudy/internal/probe"
 	"understudy/internal/route"
 	"understudy/internal/stats"
@@ -23,6 +24,7 @@ type Handler struct {
 	snap       atomic.Pointer[Snapshot]
 	board      *health.Board
 	ledger     *stats.Ledger
+	owners     *owner.Book
 	transports *Transports
 	target     Target
 	hedges     hedgeBook
@@ -31,9 +33,10 @@ type Handler struct {
 }
 
 // New makes a handler that serves s. board, ledger and transports are shared with
-// whoever shows and keeps them; random gives numbers in [0, 1).
+// whoever shows and keeps them, as is the book of owners (Owners); random gives
+// numbers in [0, 1).
 func New(s *Snapshot, board *health.Board, ledger *stats.Ledger, transports *Transports, log *slog.Logger, random func() float64) *Handler {
-	h := &Handler{board: board, ledger: ledger, transports: transports, log: log, rand: random}
+	h := &Handler{board: board, ledger: ledger, owners: owner.NewBook(0), transports: transports, log: log, rand: random}
 	h.snap.Store(s)
 	return h
 }
@@ -62,6 +65,9 @@ func (h *Handler) Frozen() (n int) {
 	return n
 }
 
+// Owners is where identifiers in answers came from; it outlives snapshots.
+func (h *Handler) Owners() *owner.Book { return h.owners }
+
 // Key is an identity on the board.
 func Key(id route.ID) health.Key { return key(id) }
 
@@ -80,7 +86,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if h.page(w, req, s) {
 			return
 		}
-		chain, refusal = req.route(s) // 2
+		chain, refusal = h.route(req, s) // 2
 	}
 	if refusal == nil {
 		refusal = s.permit(req, chain)
@@ -141,6 +147,9 @@ func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 		r.passOn(ctx, w, res.pass)
 	case res.answer != nil:
 		r.record.Ending, r.record.Status = stats.Exhausted, res.answer.status
+		if res.answer.status == http.StatusConflict {
+			r.record.Ending = stats.Refused // the owner is away: nobody was called
+		}
 		if res.answer.status == 0 {
 			panic(http.ErrAbortHandler) // target_mode_timeout_action: drop_connection
 		}
@@ -156,6 +165,7 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	// Deferred, so that a panic on the way leaves no request in flight.
 	defer func() { win.lease.Settle(outcome, time.Now(), strike) }()
 	win.lease.Released(time.Now())
+	win.learner.released(x.Header)
 	r.record.Winner, r.record.Status = win.try, x.Status
 	t := &r.record.Tries[win.try]
 	r.record.Released = time.Since(r.req.start)

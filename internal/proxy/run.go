@@ -71,6 +71,7 @@ type won struct {
 	candidate *route.Candidate
 	lease     *health.Lease
 	try       int
+	learner   *learner
 }
 
 func key(id route.ID) health.Key { return health.Key("u:" + string(id)) }
@@ -346,6 +347,9 @@ func (r *run) keys() (keys []health.Key) {
 	}
 	return keys
 }
+
+// keysOf is one identity on the board.
+func (r *run) keysOf(id route.ID) []health.Key { return []health.Key{key(id)} }
 
 // left is what remains of chain_timeout; 0 = no bound.
 func (r *run) left() time.Duration {

@@ -35,6 +35,7 @@ type seat struct {
 	lease  *health.Lease
 	id     identity
 	m      *marks
+	learn  *learner
 	cancel context.CancelCauseFunc
 	due    time.Time // when it is tried again
 }
@@ -57,6 +58,9 @@ func (r *run) walk(ctx context.Context) result {
 			left = r.h.soonest([]health.Key{key(skip.ID)})
 		}
 		r.skip(skip.Candidate, skip.Reason, left)
+	}
+	if refusal := r.bind(&plan); refusal != nil {
+		return result{answer: refusal}
 	}
 	w := &walk{run: r, ctx: ctx, reports: make(chan report, len(plan.Steps)+1)}
 	if len(plan.Steps) == 0 && r.s.Config.Server.WhenAllFrozen == "try_soonest" {
@@ -239,13 +243,13 @@ func (w *walk) soonest() {
 func (w *walk) attempt(s *seat) {
 	w.redact.know(s.id.secrets)
 	w.round++
-	s.m = &marks{start: time.Now()}
+	s.m, s.learn = &marks{start: time.Now()}, w.learn(s.c)
 	ctx, cancel := context.WithCancelCause(w.ctx)
 	s.cancel = cancel
 	w.running = append(w.running, s)
 	left := w.left()
 	do := func() {
-		x, f := w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, w.delivered())
+		x, f := w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, w.delivered(), s.learn)
 		w.reports <- report{s, x, f}
 	}
 	if w.hedge == nil && w.early == nil {
@@ -278,7 +282,7 @@ func (w *walk) judge(rep report) result {
 		t.Status, t.Verdict = rep.x.Status, stats.OK
 		t.FirstByte, t.FirstContent = since(s.m.start, rep.x.FirstByte), since(s.m.start, rep.x.FirstContent)
 		w.record.Tries = append(w.record.Tries, t)
-		return result{won: &won{exchange: rep.x, candidate: s.c, lease: s.lease, try: len(w.record.Tries) - 1}}
+		return result{won: &won{exchange: rep.x, candidate: s.c, lease: s.lease, try: len(w.record.Tries) - 1, learner: s.learn}}
 	}
 	f := rep.f
 	if f.Usage != nil {

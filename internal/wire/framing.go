@@ -51,6 +51,9 @@ type ErrorBody struct {
 	// Truncated says that Raw is not all there was. If the error itself was short
 	// enough, Raw is {"error": Object} then.
 	Truncated bool
+	// Unframed says that it stood outside of the stream's framing, where the
+	// dialect's clients pass over it: to them the stream just ended.
+	Unframed bool
 }
 
 // maxErrorBody bounds what is kept of an error.

@@ -20,6 +20,9 @@ type Want struct {
 	ErrorIsFailure bool
 	// ContentType is the answer's, advisory: it lies both ways.
 	ContentType string
+	// Seen is called with every event's data and with a whole document that is no
+	// error, in order; nil = nobody looks. It must not keep or change the bytes.
+	Seen func(data []byte)
 }
 
 // A Verdict is what an answer proved to be.

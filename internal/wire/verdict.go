@@ -9,7 +9,9 @@ import (
 // what the end of the body does.
 
 // keepsDocument says that somebody will want to read the whole document.
-func (r *Reader) keepsDocument() bool { return r.want.Judged || r.want.ErrorIsFailure }
+func (r *Reader) keepsDocument() bool {
+	return r.want.Judged || r.want.ErrorIsFailure || r.want.Seen != nil
+}
 
 // errors says that an error in the answer is a failure.
 func (r *Reader) errors() bool { return r.want.Judged || r.want.ErrorIsFailure }
@@ -82,6 +84,9 @@ func (r *Reader) take(data []byte, at int64) {
 		r.fail(ev.damage, nil, false)
 		return
 	}
+	if r.want.Seen != nil && !ev.whole {
+		r.want.Seen(data)
+	}
 	r.known = r.known || ev.known
 	if !ev.known && !ev.neutral {
 		r.strangers++
@@ -133,6 +138,9 @@ func (r *Reader) document(body []byte, over bool) {
 	if r.docRead = r.parse(nil, body, true); r.docRead && r.ev.failed {
 		r.take(body, 0)
 	}
+	if r.want.Seen != nil && !r.failed {
+		r.want.Seen(body)
+	}
 }
 
 // bareJSON judges JSON that stands outside of SSE framing: clients pass over it,
@@ -148,7 +156,10 @@ func (r *Reader) bareJSON(doc []byte, over bool) {
 	r.ev = event{}
 	r.ev.generic(doc)
 	if r.ev.failed && r.errors() {
-		r.fail("an error outside of the stream's framing", newErrorBody(doc, r.ev.object), errorSays(r.ev.object))
+		body := newErrorBody(doc, r.ev.object)
+		// Google's SDKs look for exactly this; everybody else's pass over it.
+		body.Unframed = r.want.Kind != Generate
+		r.fail("an error outside of the stream's framing", body, errorSays(r.ev.object))
 	}
 }
 

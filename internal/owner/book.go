@@ -1,0 +1,183 @@
+// Package owner remembers which account an identifier came from: some of what an
+// answer names (a stored response, a file, a batch, encrypted reasoning) lives in
+// the account that made it and means nothing elsewhere.
+//
+// It knows identifiers, identities and models as texts. It never knows HTTP, what
+// an identifier stands for, or who may be called.
+package owner
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Capacity is how many identifiers a Book remembers; the least recently used go.
+const Capacity = 50_000
+
+// An Owner is where an identifier came from.
+type Owner struct {
+	// Identity is the candidate's, 16 hex digits.
+	Identity string
+	// Model is the virtual model, or "*" for the pool, that was asked.
+	Model string
+	// At is when it was learned or last used.
+	At time.Time
+}
+
+// mark stands for a client and an identifier: long ones need not be kept, and
+// nobody reads them back.
+type mark [16]byte
+
+func markOf(client, id string) mark {
+	sum := sha256.Sum256([]byte(client + "\x00" + id))
+	return mark(sum[:16])
+}
+
+type entry struct {
+	mark  mark
+	owner Owner
+}
+
+// A Book remembers owners. Its methods may be called from any goroutine.
+type Book struct {
+	mu       sync.Mutex
+	capacity int
+	entries  map[mark]*list.Element
+	used     *list.List // of *entry, most recently used first
+	changes  uint64
+}
+
+// NewBook remembers at most so many identifiers; 0 = Capacity.
+func NewBook(capacity int) *Book {
+	if capacity <= 0 {
+		capacity = Capacity
+	}
+	return &Book{capacity: capacity, entries: map[mark]*list.Element{}, used: list.New()}
+}
+
+// Learn notes that id came from an owner. client separates those who must not see
+// each other's; "" where there is but one.
+func (b *Book) Learn(client, id string, o Owner) {
+	if id == "" {
+		return
+	}
+	m := markOf(client, id)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changes++
+	b.put(m, o)
+}
+
+// put adds or renews an entry. The lock is held.
+func (b *Book) put(m mark, o Owner) {
+	if e := b.entries[m]; e != nil {
+		e.Value.(*entry).owner = o
+		b.used.MoveToFront(e)
+		return
+	}
+	b.entries[m] = b.used.PushFront(&entry{m, o})
+	if len(b.entries) > b.capacity {
+		last := b.used.Back()
+		delete(b.entries, b.used.Remove(last).(*entry).mark)
+	}
+}
+
+// Owner says where an id came from, and counts as its use.
+func (b *Book) Owner(client, id string, now time.Time) (Owner, bool) {
+	if id == "" {
+		return Owner{}, false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.entries) == 0 {
+		return Owner{}, false
+	}
+	e := b.entries[markOf(client, id)]
+	if e == nil {
+		return Owner{}, false
+	}
+	b.used.MoveToFront(e)
+	o := &e.Value.(*entry).owner
+	o.At = now
+	return *o, true
+}
+
+// Len is how many identifiers are remembered.
+func (b *Book) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.entries)
+}
+
+// Changes counts what was learned, so that a keeper knows whether to write.
+func (b *Book) Changes() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changes
+}
+
+// ErrDamaged is wrapped by Import's error for bytes that no Export made.
+var ErrDamaged = errors.New("damaged list of owners")
+
+const magic = "understudy owners 1\n"
+
+// Export gives everything remembered as bytes, the least recently used first.
+// Identifiers are in it only as hashes.
+func (b *Book) Export() []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := []byte(magic)
+	for e := b.used.Back(); e != nil; e = e.Prev() {
+		v := e.Value.(*entry)
+		out = append(out, v.mark[:]...)
+		out = binary.BigEndian.AppendUint64(out, uint64(v.owner.At.Unix()))
+		id, err := hex.DecodeString(v.owner.Identity)
+		if err != nil || len(id) != 8 {
+			id = make([]byte, 8)
+		}
+		out = append(out, id...)
+		model := v.owner.Model[:min(len(v.owner.Model), 1<<16-1)]
+		out = binary.BigEndian.AppendUint16(out, uint16(len(model)))
+		out = append(out, model...)
+	}
+	sum := sha256.Sum256(out)
+	return append(out, sum[:]...)
+}
+
+// Import adds what Export gave. An error leaves the Book as it was.
+func (b *Book) Import(data []byte) error {
+	if len(data) < len(magic)+sha256.Size || string(data[:len(magic)]) != magic {
+		return fmt.Errorf("%w: it does not begin as one", ErrDamaged)
+	}
+	body, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
+	if sha256.Sum256(body) != [sha256.Size]byte(sum) {
+		return fmt.Errorf("%w: its checksum is wrong", ErrDamaged)
+	}
+	body = body[len(magic):]
+	var entries []entry
+	for len(body) > 0 {
+		const fixed = 16 + 8 + 8 + 2
+		if len(body) < fixed {
+			return fmt.Errorf("%w: it ends within an entry", ErrDamaged)
+		}
+		n := int(binary.BigEndian.Uint16(body[fixed-2:]))
+		if len(body) < fixed+n {
+			return fmt.Errorf("%w: it ends within an entry", ErrDamaged)
+		}
+		entries = append(entries, entry{mark(body[:16]), Owner{
+			At: time.Unix(int64(binary.BigEndian.Uint64(body[16:])), 0), Identity: hex.EncodeToString(body[24:32]), Model: string(body[fixed : fixed+n])}})
+		body = body[fixed+n:]
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range entries {
+		b.put(e.mark, e.owner)
+	}
+	return nil
+}
