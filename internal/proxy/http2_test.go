@@ -178,3 +178,31 @@ func TestARefusalBeforeTheRequestIsRead(t *testing.T) {
 		}
 	})
 }
+
+// A client over HTTP/2 may wait for longer than it may take to write to it: the limit
+// on what it takes counts only while there is something to take.
+func TestAPauseIsNoSlowClientOverHTTP2(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		s := newStage(t, "server: {write_idle_timeout: 5, relay_stall_timeout: 60}", halves(sseType, pong, stop+done), mute)
+		server := &http.Server{Handler: s.handler, Protocols: new(http.Protocols)}
+		server.Protocols.SetUnencryptedHTTP2(true)
+		l := s.net.Listen("127.0.0.1:8443")
+		go server.Serve(l) // ends with Close
+		tr := &http.Transport{DialContext: s.net.DialContext, Protocols: new(http.Protocols), DisableCompression: true}
+		tr.Protocols.SetUnencryptedHTTP2(true)
+		defer server.Close()
+		defer tr.CloseIdleConnections()
+		req, err := http.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1:8443"+chatPath, strings.NewReader(requestFor(chatPath, true)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := tr.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if got, err := io.ReadAll(resp.Body); resp.ProtoMajor != 2 || string(got) != whole || err != nil {
+			t.Errorf("client got %s %d %q, %v", resp.Proto, resp.StatusCode, got, err)
+		}
+	})
+}

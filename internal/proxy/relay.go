@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -52,6 +53,10 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		}
 		if err != nil {
 			return errors.Join(errClient, err)
+		}
+		if d.writeIdle > 0 && flush {
+			// HTTP/2 resets a stream at its deadline although nobody writes.
+			_ = control.SetWriteDeadline(time.Time{})
 		}
 		return nil
 	}
@@ -124,6 +129,9 @@ func head(dst http.Header, x *probe.Exchange) {
 	ours := dst.Clone()
 	returnable(dst, x.Header)
 	for name, values := range ours {
+		if name == "Vary" { // theirs holds beside ours
+			values = slices.Concat(x.Header[name], values)
+		}
 		dst[name] = values
 	}
 	if x.Status/100 == 2 && (x.Stream || x.Format() == wire.SSE) {
