@@ -198,7 +198,7 @@ func TestMultipartReadsWhatTheStandardLibraryWrites(t *testing.T) {
 		var b bytes.Buffer
 		w := multipart.NewWriter(&b)
 		if boundary := rapid.StringMatching(`[A-Za-z0-9'()+_,./:=?-]{1,40}`).Draw(t, "boundary"); w.SetBoundary(boundary) != nil {
-			t.Skip("no boundary")
+			return // no boundary: nothing to compare
 		}
 		content := rapid.SliceOf(rapid.SampledFrom([]string{"\r\n", "\n", "--", "x", "\x00", "\xff", "name=\"model\"", "--\r\n", "B", " "}))
 		want := map[string]string{}
@@ -207,7 +207,7 @@ func TestMultipartReadsWhatTheStandardLibraryWrites(t *testing.T) {
 			name := rapid.SampledFrom([]string{"model", "stream", "file", "a\"b\\c", "渐", "x\ny"}).Draw(t, "name")
 			value := strings.Join(content.Draw(t, "content"), "")
 			if strings.Contains("\r\n"+value, "\n--"+w.Boundary()) || strings.Contains("\r"+value, "\r--"+w.Boundary()) {
-				t.Skip("the boundary happens to be in the content")
+				return // the boundary happens to be in the content
 			}
 			var part io.Writer
 			if rapid.Bool().Draw(t, "file") {
