@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/textproto"
+	"strings"
 	"syscall"
 
 	"understudy/internal/wire"
@@ -58,5 +60,33 @@ func account(err error) string {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return "connection closed before the answer was whole"
 	}
-	return err.Error()
+	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
+		return "the answer's head is malformed"
+	}
+	return unquoted(err.Error())
+}
+
+// unquoted leaves out what stands between quotes. There net/http repeats pieces of a
+// malformed answer, and a piece of a secret is not known for one.
+func unquoted(text string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, `"`)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		b.WriteString(`"…"`)
+		for i := 0; ; i++ {
+			if i >= len(rest) {
+				return b.String()
+			}
+			if rest[i] == '\\' {
+				i++
+			} else if rest[i] == '"' {
+				text = rest[i+1:]
+				break
+			}
+		}
+	}
 }

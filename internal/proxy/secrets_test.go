@@ -31,16 +31,20 @@ func echoes(text string) []string {
 // there is.
 func tellTale(secrets []string) drill.Script {
 	return func(w *drill.Wire, r drill.Request, _ int) {
-		told := string(r.Head)
-		for _, s := range secrets {
-			told += strings.Join(echoes(s), " ")
-		}
 		_, form, _ := strings.Cut(r.Query(), "form=")
 		form, turn, _ := strings.Cut(form, "-turn-")
 		// Every kind comes to the front of the message in some request.
 		n, _ := strconv.Atoi(turn)
-		n = n * 150 % len(told)
-		told = told[n:] + told[:n]
+		n %= len(secrets)
+		told := ""
+		for _, s := range slices.Concat(secrets[n:], secrets[:n]) {
+			told += strings.Join(echoes(s), " ") + "\n"
+		}
+		if n%2 == 0 {
+			told = strings.ReplaceAll(string(r.Head), "\r", "") + told
+		} else {
+			told += string(r.Head)
+		}
 		status, kind, _ := strings.Cut(form, "-")
 		code, _ := strconv.Atoi(status)
 		message, _ := json.Marshal(told)
@@ -100,13 +104,16 @@ func TestSecretsNeverShow(t *testing.T) {
 		fmt.Sprintf("{name: f, base_url: %q, model: m, auth_style: none}", "http://"+user+"@"+tail),
 		fmt.Sprintf("{name: g, base_url: %q, model: m, auth_style: none}", u.URL()+"?api_key="+url.QueryEscape(own["urlkey"])),
 		fmt.Sprintf("{name: h, base_url: %q, model: m, auth_style: none}", "http://"+user+"@127.0.0.1:1"),
-		fmt.Sprintf("{name: i, base_url: %q, model: m, auth_style: none}", "https://"+user+"@"+tail+"?key="+url.QueryEscape(own["urlkey"])),
 		fmt.Sprintf("{name: j, base_url: %q, model: m, auth_style: none, proxy: %q}", u.URL(), "http://"+url.UserPassword("u", own["proxypassword"]).String()+"@127.0.0.1:1"),
-		fmt.Sprintf("{name: k, base_url: %q, model: m, auth_style: none, proxy: %q}", u.URL(), "socks5://"+url.UserPassword("u", own["proxypassword"]).String()+"@"+tail),
 		`{name: m, base_url: "http://127.0.0.1:1", model: m, api_key_env: RIG_SECRET_MISSING}`,
 	}, "\n    - ")
-	cfg := fmt.Sprintf("server: {admin_token: %s, auto_hedge_threshold: 2, connect_timeout: 0.1}\nclients: [{name: me, key: %s}]\nrules:\n  - {match: {status: [401, 503]}, action: freeze}\nvirtual_models:\n  vm:\n    - %s\n",
-		quoted(own["admin"]), quoted(own["clientkey"]), candidates)
+	// These take until connect_timeout.
+	mute := strings.Join([]string{
+		fmt.Sprintf("{name: i, base_url: %q, model: m, auth_style: none}", "https://"+user+"@"+tail+"?key="+url.QueryEscape(own["urlkey"])),
+		fmt.Sprintf("{name: k, base_url: %q, model: m, auth_style: none, proxy: %q}", u.URL(), "socks5://"+url.UserPassword("u", own["proxypassword"]).String()+"@"+tail),
+	}, "\n    - ")
+	cfg := fmt.Sprintf("server: {admin_token: %s, auto_hedge_threshold: 2, connect_timeout: 0.1}\nclients: [{name: me, key: %s}]\nrules:\n  - {match: {status: [401, 503]}, action: freeze}\nvirtual_models:\n  vm:\n    - %s\n  mute:\n    - %s\n",
+		quoted(own["admin"]), quoted(own["clientkey"]), candidates, mute)
 	r := newRig(t, cfg)
 
 	var shown strings.Builder
@@ -126,6 +133,9 @@ func TestSecretsNeverShow(t *testing.T) {
 		}
 		look(got)
 		r.handler.Board().ThawAll(time.Now())
+	}
+	for range 3 {
+		look(r.post("/v1/chat/completions?"+query, `{"model":"mute"}`, header...))
 	}
 	// Refusals quote what the client sent.
 	for _, bad := range []drill.Query{
