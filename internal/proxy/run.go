@@ -259,16 +259,25 @@ func (r *run) account(f *probe.Failure) string {
 	return r.redact.Quote(text, 300)
 }
 
+// begun notes that an attempt at a candidate has begun.
+func (r *run) begun(c *route.Candidate) {
+	r.line(c, "under way")
+	for i := range r.lines {
+		if r.lines[i].candidate == c {
+			r.lines[i].tries++
+		}
+	}
+}
+
 // line notes what became of a candidate's attempt.
 func (r *run) line(c *route.Candidate, text string) {
 	for i := range r.lines {
 		if r.lines[i].candidate == c {
-			l := &r.lines[i]
-			l.text, l.tries, l.frozen = text, l.tries+1, false
+			r.lines[i].text, r.lines[i].frozen = text, false
 			return
 		}
 	}
-	r.lines = append(r.lines, line{candidate: c, text: text, tries: 1})
+	r.lines = append(r.lines, line{candidate: c, text: text})
 }
 
 // skip notes a candidate that was not called, once per request. left is how long it

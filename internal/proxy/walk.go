@@ -24,8 +24,8 @@ type walk struct {
 	running []*seat
 	waiting []*seat // until they are tried again
 	reports chan report
-	hedgeAt time.Time // when the next attempt starts beside the running one; zero = never
-	hedged  int
+	width   int       // attempts at once: 1, and one more for every hedge begun
+	hedgeAt time.Time // when the next attempt starts beside the running ones; zero = never
 }
 
 // seat is one candidate's turn in a walk.
@@ -62,7 +62,7 @@ func (r *run) walk(ctx context.Context) result {
 	if refusal := r.bind(&plan); refusal != nil {
 		return result{answer: refusal}
 	}
-	w := &walk{run: r, ctx: ctx, reports: make(chan report, len(plan.Steps)+1)}
+	w := &walk{run: r, ctx: ctx, width: 1, reports: make(chan report, len(plan.Steps)+1)}
 	if len(plan.Steps) == 0 && r.s.Config.Server.WhenAllFrozen == "try_soonest" {
 		w.soonest()
 	}
@@ -75,7 +75,10 @@ func (r *run) walk(ctx context.Context) result {
 // loop starts attempts and decides on what they report, until there is a result.
 func (w *walk) loop() result {
 	for {
-		if len(w.running)+len(w.waiting) == 0 && !w.startNext() {
+		for len(w.running)+len(w.waiting) < w.width && w.startNext() {
+			// One attempt, or as many at once as hedges have begun.
+		}
+		if len(w.running)+len(w.waiting) == 0 {
 			return result{exhausted: true}
 		}
 		rep, ok := w.wait()
@@ -161,7 +164,7 @@ func (w *walk) resume(now time.Time) {
 	if !w.hedgeAt.IsZero() && !now.Before(w.hedgeAt) {
 		w.hedgeAt = time.Time{}
 		if len(w.running) > 0 && w.h.hedges.allow(w.chain.Model, w.hedge.Budget, now) && w.startNext() {
-			w.hedged++
+			w.width++
 			w.h.hedges.add(w.chain.Model, now)
 			w.armHedge(now)
 		}
@@ -242,6 +245,7 @@ func (w *walk) soonest() {
 // attempt and nothing else can come due, else on a goroutine of its own.
 func (w *walk) attempt(s *seat) {
 	w.redact.know(s.id.secrets)
+	w.begun(s.c)
 	w.round++
 	s.m, s.learn = &marks{start: time.Now()}, w.learn(s.c)
 	ctx, cancel := context.WithCancelCause(w.ctx)
@@ -264,7 +268,7 @@ func (w *walk) attempt(s *seat) {
 
 // armHedge sets when the next attempt starts beside the running ones.
 func (w *walk) armHedge(now time.Time) {
-	if w.hedge == nil || w.hedged >= w.hedge.Max {
+	if w.hedge == nil || w.width >= w.hedge.Max {
 		return
 	}
 	if after := w.hedgeAfter(now); after > 0 {
@@ -326,6 +330,7 @@ func (w *walk) cancelRest(cause error) {
 		t := s.entry(time.Now())
 		t.Verdict, t.Text = stats.Abandoned, cause.Error()
 		w.record.Tries = append(w.record.Tries, t)
+		w.line(s.c, "cut off: "+t.Text)
 	}
 	reports := w.reports
 	go func() { // ends when the attempts have, which their cancelling sees to
