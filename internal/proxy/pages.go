@@ -31,7 +31,7 @@ func (h *Handler) page(w http.ResponseWriter, q *request, s *Snapshot) bool {
 	if q.method != http.MethodGet && q.method != http.MethodHead || len(s.Routes.Names()) == 0 {
 		return false
 	}
-	path := strings.TrimRight(q.path, "/")
+	path := "/" + strings.Trim(q.path, "/") // as it would be joined
 	names := s.namesFor(q.clientOf)
 	anthropic := q.header.Get("Anthropic-Version") != ""
 	w.Header().Set("X-Understudy-Request-Id", q.id)
@@ -59,7 +59,7 @@ func (h *Handler) page(w http.ResponseWriter, q *request, s *Snapshot) bool {
 			sendJSON(w, anthropicModel(name))
 		case strings.HasPrefix(path, "/v1/models/"):
 			sendJSON(w, openAIModel(name))
-		case strings.HasPrefix(path, "/v1beta/models/"):
+		case strings.HasPrefix(path, "/v1beta/models/"), strings.HasPrefix(path, "/v1alpha/models/"):
 			sendJSON(w, geminiModel(name))
 		default:
 			continue
