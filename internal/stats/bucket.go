@@ -1,6 +1,9 @@
 package stats
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // class is what one event counts as: an attempt's verdict, for a candidate; how
 // a request ended, for a model.
@@ -139,6 +142,12 @@ func (b *bucket) book(e *event) {
 // reset empties the bucket for another stretch and keeps its memory.
 func (b *bucket) reset(index int64) {
 	*b = bucket{index: index, latencyCells: b.latencyCells[:0], firstCells: b.firstCells[:0]}
+}
+
+func (b *bucket) copied() bucket {
+	c := *b
+	c.latencyCells, c.firstCells = slices.Clone(b.latencyCells), slices.Clone(b.firstCells)
+	return c
 }
 
 func (b *bucket) add(o *bucket) {

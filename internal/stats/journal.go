@@ -9,9 +9,14 @@ const DefaultJournal = 1000
 // and the last ones, because a request that goes round for minutes may make
 // thousands.
 const (
-	maxTries = 64
-	maxSkips = 64
+	maxTries   = 64
+	maxSkips   = 64
+	maxPlanned = 64
 )
+
+// maxQuoted bounds, in bytes, what the journal keeps in all of the bodies of one
+// record's failures.
+const maxQuoted = 16 << 10
 
 // Sequenced is a record with its place in the journal. It is shared by all who
 // read it and never written to.
@@ -128,10 +133,29 @@ func bound(r *Record) {
 		half := maxSkips / 2
 		r.Skips = slices.Concat(r.Skips[:half], r.Skips[half+excess:])
 	}
+	if len(r.Plan) > maxPlanned {
+		r.Plan = slices.Clone(r.Plan[:maxPlanned])
+	}
 	if slices.ContainsFunc(r.Tries, func(t Try) bool { return len(t.Text) > maxText }) {
 		r.Tries = slices.Clone(r.Tries)
 		for i := range r.Tries {
 			r.Tries[i].Text = clip(r.Tries[i].Text)
+		}
+	}
+	quoted := 0
+	for i := range r.Tries {
+		f := r.Tries[i].Failure
+		if f == nil {
+			continue
+		}
+		if quoted += len(f.Body); quoted <= maxQuoted {
+			continue
+		}
+		if quoted -= len(f.Body); f.Body != "" {
+			r.Tries = slices.Clone(r.Tries)
+			short := *f
+			short.Body, short.Cut = "", true
+			r.Tries[i].Failure = &short
 		}
 	}
 }

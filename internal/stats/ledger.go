@@ -2,6 +2,7 @@ package stats
 
 import (
 	"cmp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -38,6 +39,12 @@ type Ledger struct {
 	models     shelf
 	journal    journal
 	newest     int64 // Unix seconds of the latest record
+
+	// booking is held by who books a record, shared with others who do, from
+	// before it has a number until it is everywhere it belongs; and alone by who
+	// needs to know which records are in the books and which are not.
+	booking sync.RWMutex
+	tap     func(*Sequenced, *Bodies)
 }
 
 // Totals are the counters of the whole process and, as far as a state file was
@@ -96,6 +103,12 @@ func NewLedger(journalSize int) *Ledger {
 	}
 }
 
+// Tap has f called with every record that is added, once it is booked, together
+// with its bodies, nil without any. f runs on the request's own goroutine and must
+// not block; several may run at once, in no certain order. There is one tap, and it
+// is set before the first record is added.
+func (l *Ledger) Tap(f func(*Sequenced, *Bodies)) { l.tap = f }
+
 // Enter counts a request as in flight. Exactly one Add with the same model must
 // follow, whatever becomes of the request.
 func (l *Ledger) Enter(model string) {
@@ -111,9 +124,43 @@ func (l *Ledger) Enter(model string) {
 // An ignored request is counted as such, kept in the journal, and booked nowhere
 // else. A refused one is no model's; attempts it made all the same are booked.
 func (l *Ledger) Add(r Record) {
-	end := r.Start.Add(max(r.End, 0))
 	kept := &Sequenced{Record: r}
+	kept.Bodies = nil
 	bound(&kept.Record)
+	l.booking.RLock()
+	l.book(&r, kept)
+	l.booking.RUnlock()
+	if l.tap != nil {
+		l.tap(kept, r.Bodies)
+	}
+}
+
+// Replay books a record that another process added, one that is in no state that
+// was imported. It is in no journal, and no tap hears of it. What lies after now is
+// left out of the windows.
+func (l *Ledger) Replay(r Record, now time.Time) {
+	if r.Start.Add(max(r.End, 0)).After(now.Add(clockSlack * time.Second)) {
+		r.Start = time.Time{}
+		r.Tries = slices.Clone(r.Tries)
+		for i := range r.Tries {
+			r.Tries[i].Start = time.Time{}
+		}
+	}
+	l.booking.RLock()
+	defer l.booking.RUnlock()
+	l.book(&r, nil)
+	for i := range r.Tries {
+		if t := &r.Tries[i]; t.Froze > 0 && !t.Start.IsZero() {
+			froze := t.Start.Add(max(t.End, 0))
+			l.MarkFrozen(t.Candidate, froze, froze.Add(t.Froze))
+		}
+	}
+}
+
+// book enters a record in the books. One that is kept also enters the journal and
+// leaves those in flight; nil is a replayed one.
+func (l *Ledger) book(r *Record, kept *Sequenced) {
+	end := r.Start.Add(max(r.End, 0))
 
 	// The books of up to eight attempts are gathered without allocating.
 	var model *series
@@ -121,11 +168,13 @@ func (l *Ledger) Add(r Record) {
 	candidates := few[:0]
 
 	l.mu.Lock()
-	l.journal.add(kept)
-	l.leave(r.Model)
-	l.count(&r)
+	if kept != nil {
+		l.journal.add(kept)
+		l.leave(r.Model)
+	}
+	l.count(r)
 	if !r.Ignored {
-		if !r.Start.IsZero() {
+		if !r.Start.IsZero() && kept != nil {
 			l.tick(end.Unix())
 		}
 		if r.Ending != Refused && r.Model != "" {
@@ -138,11 +187,11 @@ func (l *Ledger) Add(r Record) {
 	l.mu.Unlock()
 
 	if model != nil {
-		e := ofRequest(&r, end)
+		e := ofRequest(r, end)
 		model.book(&e)
 	}
 	for i, c := range candidates {
-		e := ofTry(&r, &r.Tries[i], end)
+		e := ofTry(r, &r.Tries[i], end)
 		c.book(&e)
 	}
 }

@@ -74,6 +74,65 @@ type Try struct {
 	Usage Usage
 	// Bytes is how much of the answer's body was read.
 	Bytes int64
+	// Failure is what rules saw and said; nil where no rule was asked.
+	Failure *Failure
+}
+
+// Failure is a failed attempt as rules saw it, and what they said, so that it can
+// be put to other rules later. The caller has taken the secrets out of its texts.
+type Failure struct {
+	// Kind is "status" or a failure class, Phase how far the attempt had come.
+	Kind, Phase string
+	// Embedded is the status that an error inside a 2xx answer carried; 0 = none.
+	Embedded int
+	// Code and Message are the upstream's words, Account is ours.
+	Code, Message, Account string
+	// Body is what the answer said of its failure, cut short where Cut says so. It
+	// is "" for answers that say something else, such as a stream that broke off.
+	Body string
+	Cut  bool
+	// Errored, Empty and WellFormed are what was found out about the answer.
+	Errored, Empty, WellFormed bool
+	// RetryAfter is the wait that the answer asked for, where HasRetryAfter is set.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	// Number counts the request's attempts at this candidate up to this one.
+	Number int
+	// Next, Wait and Freeze are what the rule said by itself: "following", "again"
+	// or "return", and for how long. What came of it are the Try's Action, Wait
+	// and Froze.
+	Next         string
+	Wait, Freeze time.Duration
+}
+
+// Planned is one candidate in the order that a request's plan had.
+type Planned struct {
+	Candidate, Name, Model string
+	Tier                   int // from 1
+}
+
+// Bodies are what went over the wire for one request, where somebody wants them
+// kept. Nobody has taken the secrets out yet: Hide does, and may be called once
+// the request is over, on any one goroutine.
+type Bodies struct {
+	// Request is the client's body, decoded.
+	Request Body
+	// Answers are those of the attempts, decoded, as far as they were read.
+	Answers []Answer
+	Hide    func([]byte) []byte
+}
+
+// Body is the beginning of a body, and how long it was in all. A longer Text
+// than what is to be kept lets Hide see a secret that the end would cut in two.
+type Body struct {
+	Text []byte
+	Size int64
+}
+
+// Answer is the body that an attempt, by its index in Tries, was answered with.
+type Answer struct {
+	Try int
+	Body
 }
 
 // Skip is a candidate that was left out of a request's plan.
@@ -175,8 +234,12 @@ type Record struct {
 	Released, FirstContent, End time.Duration
 	// Status is what was sent to the client; 0 if nothing was.
 	Status int
-	Tries  []Try
-	Skips  []Skip
+	// Strategy is how the plan's order came about, and Plan that order, with the
+	// candidates that were skipped in it. Requests may share it.
+	Strategy string
+	Plan     []Planned
+	Tries    []Try
+	Skips    []Skip
 	// Omitted counts tries that the journal left out of the middle of Tries, to
 	// bound what one request may occupy. Only the ledger sets it.
 	Omitted int
@@ -188,4 +251,7 @@ type Record struct {
 	Usage Usage
 	// Bytes is how much body was sent to the client.
 	Bytes int64
+	// Bodies is nil unless they are to be kept. The ledger keeps none: it hands
+	// them to the tap.
+	Bodies *Bodies
 }

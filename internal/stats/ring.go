@@ -41,6 +41,33 @@ func (r *ring) each(now int64, n int, f func(index int64, b *bucket)) {
 	}
 }
 
+// copied gives a ring of its own with the same buckets, made in two pieces.
+func (r *ring) copied() ring {
+	used, cells := 0, 0
+	for _, b := range r.slots {
+		if b != nil {
+			used++
+			cells += len(b.latencyCells) + len(b.firstCells)
+		}
+	}
+	c := newRing(r.width, len(r.slots))
+	buckets, room := make([]bucket, 0, used), make(histogram, 0, cells)
+	for i, b := range r.slots {
+		if b == nil {
+			continue
+		}
+		buckets = append(buckets, *b)
+		own := &buckets[len(buckets)-1]
+		for _, h := range []*histogram{&own.latencyCells, &own.firstCells} {
+			from := len(room)
+			room = append(room, *h...)
+			*h = room[from:len(room):len(room)]
+		}
+		c.slots[i] = own
+	}
+	return c
+}
+
 // forget drops the buckets that begin after a second: they were written while
 // the clock was wrong, and would come back when it gets there.
 func (r *ring) forget(after int64) {
