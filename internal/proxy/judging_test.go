@@ -83,6 +83,24 @@ func TestStatusesSayWhatTheySay(t *testing.T) {
 	}
 }
 
+// An upstream that switches protocols unasked is passed over at once: its bytes have
+// no end that could be waited for.
+func TestAProtocolNobodyAskedFor(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		inBubble(t, fmt.Sprint("stream ", stream), func(t *testing.T) {
+			s := newStage(t, "rules: []", func(w *drill.Wire, _ drill.Request, _ int) {
+				w.Raw([]byte("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"))
+				w.Silence()
+			}, page(jsonType, okChat))
+			sent := requestFor(chatPath, stream)
+			s.expect(sent, s.ask("POST", chatPath, sent), outcome{body: okChat, winner: 2, calls: []int{1, 1}, ending: stats.Success})
+			if s.up[0].Open() != 0 {
+				t.Error("the connection is still open")
+			}
+		})
+	}
+}
+
 // Generation endpoints are told by the end of their path, whatever stands before it;
 // their sub-resources are none.
 func TestWhichEndpointsAreJudged(t *testing.T) {
