@@ -177,6 +177,36 @@ func TestNoErrorEventWhereNoneFits(t *testing.T) {
 	})
 }
 
+// Streams of endpoints that are not judged have no terminal event to miss: a clean end
+// is theirs. A cut is a cut there too, with an event where they are made of events.
+func TestOtherStreamsThatBreak(t *testing.T) {
+	openai := `data: {"error":{"code":"upstream_broke_off","message":"` + brokeOff + `","param":null,"type":"upstream_broke_off"}}` + "\n\n"
+	for _, c := range []released{
+		{"a transcription", "/v1/audio/transcriptions", sseType, event("transcript.text.delta", `{"type":"transcript.text.delta","delta":"one two three"}`), openai},
+		{"speech as events", "/v1/audio/speech", sseType, event("speech.audio.delta", `{"type":"speech.audio.delta","audio":"AAAA"}`), openai},
+		{"speech", "/v1/audio/speech", "audio/mpeg", "\xff\xfb\x90\x00", ""},
+		{"an image", "/v1/images/generations", sseType, event("image_generation.partial_image", `{"type":"image_generation.partial_image","b64_json":"AAAA","partial_image_index":0}`), openai},
+		{"an unknown one", "/v1/unheard/of", sseType, data(`{"n":1}`), openai},
+		{"lines", "/v1/unheard/of", "application/x-ndjson", `{"n":1}` + "\n", `{"error":"` + brokeOff + `"}` + "\n"},
+		{"a dialect nobody knows", chatPath, sseType, data(`{"n":1}`) + data(`{"n":2}`), openai},
+	} {
+		for how, end := range breaks {
+			if how == "silence" || strings.Contains(how, "chunk") {
+				continue
+			}
+			inBubble(t, c.name+", "+how, func(t *testing.T) {
+				s := newStage(t, "server: {broken_stream: error_event}", broken(c.kind, c.body, end), frames(okSSE))
+				sent := requestFor(c.path, true)
+				want := outcome{body: c.body + c.event, winner: 1, calls: []int{1, 0}, took: time.Second, cut: true, ending: stats.Broken}
+				if how == "clean end" {
+					want.body, want.cut, want.ending = c.body, false, stats.Success
+				}
+				s.expect(sent, s.ask("POST", c.path, sent), want)
+			})
+		}
+	}
+}
+
 // Case 12: after the first byte nobody else is called; before it the next one is, and
 // the client sees its answer only.
 func TestNobodyIsCalledTwiceForOneAnswer(t *testing.T) {
