@@ -52,11 +52,12 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 		ask.Delivery = Delivery{}
 	}
 	x.held.memory = ask.Delivery.Memory
-	if resp.StatusCode == http.StatusSwitchingProtocols {
-		// Nobody asked for another protocol. Its bytes have no end, and net/http
-		// lets no clock end the reading of them.
+	if resp.StatusCode < http.StatusOK {
+		// Nobody asked for another protocol: its bytes have no end, and net/http
+		// lets no clock end the reading of them. Below 100 there is no status that
+		// could be passed on.
 		x.Close()
-		return nil, &Failure{Kind: Status, Phase: Header, Status: x.Status, Fault: wire.FaultServer, Text: "101 " + http.StatusText(x.Status) + ", which was not asked for"}
+		return nil, &Failure{Kind: Status, Phase: Header, Status: x.Status, Fault: wire.FaultServer, Text: strings.TrimSpace(strconv.Itoa(x.Status)+" "+http.StatusText(x.Status)) + ", which was not asked for"}
 	}
 	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusNotModified {
 		return nil, x.refused(budget)

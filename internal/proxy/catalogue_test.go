@@ -53,6 +53,9 @@ func TestEveryFaultOfTheCatalogue(t *testing.T) {
 					}
 				case fault.AfterRelease && ask.stream:
 					own := strings.HasPrefix(fault.Name, "error-") || strings.HasPrefix(fault.Name, "failed-")
+					if fault.Name == "error-unframed-late" && !strings.HasPrefix(ask.path, "/v1beta/") && !strings.HasPrefix(ask.path, "/api/") {
+						own = false // its clients do not see it
+					}
 					if got.status != 200 || len(got.body) < 100 || (got.err == nil) != own || s.up[1].Count() != 0 || r.Ending != stats.Broken {
 						t.Errorf("client got %d %q, %v; u2 was called %d times, booked as %v\n%s", got.status, brief(got.body), got.err, s.up[1].Count(), r.Ending, s.log)
 					}

@@ -126,7 +126,7 @@ func predict(rec recording, upto int, end drill.Ending) (released, cut bool) {
 	if !released {
 		return r.Verdict() == wire.Healthy, false
 	}
-	return true, r.Verdict() == wire.Erred && r.Erred() == nil
+	return true, r.Verdict() == wire.Erred && (r.Erred() == nil || r.Erred().Unframed)
 }
 
 // The same, whole and in a coding that nobody asked for.

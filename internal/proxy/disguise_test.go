@@ -194,23 +194,31 @@ func TestABareErrorInAnEventStream(t *testing.T) {
 		sent := requestFor(chatPath, true)
 		s.expect(sent, s.ask("POST", chatPath, sent), outcome{body: okSSE, winner: 2, calls: []int{1, 1}, ending: stats.Success})
 	})
-	for name, before := range map[string]string{"chat": said("one, two") + said("three") + said("four"), "gemini": gemini(part("one, two"), "") + gemini(part("three"), "") + gemini(part("four"), "")} {
-		inBubble(t, "(b) behind events, "+name, func(t *testing.T) {
-			path := chatPath
-			if name == "gemini" {
-				path = geminiPath
-			}
-			s := newStage(t, "server: {broken_stream: error_event}", halves(sseType, before, bare), frames(okSSE))
-			sent := requestFor(path, true)
-			got := s.ask("POST", path, sent)
-			s.expect(sent, got, outcome{body: before + bare, winner: 1, calls: []int{1, 0}, took: 5 * time.Second, ending: stats.Broken})
-			if got := s.verdicts(); got != "failed bad_stream" {
-				t.Errorf("verdicts %q", got)
-			}
-			if s.streak(1) != 1 {
-				t.Error("the failure is not booked against u1")
-			}
-		})
+	for _, c := range []struct{ name, path, before, appended string }{
+		{"chat", chatPath, said("one, two") + said("three") + said("four"), "\n\n" + `data: {"error":{"code":"upstream_broke_off","message":"` + brokeOff + `","param":null,"type":"upstream_broke_off"}}` + "\n\n"},
+		{"gemini", geminiPath, gemini(part("one, two"), "") + gemini(part("three"), "") + gemini(part("four"), ""), ""},
+	} {
+		for _, setting := range []string{"abort", "error_event"} {
+			inBubble(t, "(b) behind events, "+c.name+", "+setting, func(t *testing.T) {
+				s := newStage(t, "server: {broken_stream: "+setting+"}", halves(sseType, c.before, bare), frames(okSSE))
+				sent := requestFor(c.path, true)
+				want := outcome{body: c.before + bare, winner: 1, calls: []int{1, 0}, took: 5 * time.Second, ending: stats.Broken}
+				if c.path == chatPath {
+					// Only Google's clients look for such an error. To all others the
+					// stream just ended, so that it must not end like a whole one.
+					if want.cut = true; setting == "error_event" {
+						want.body += c.appended
+					}
+				}
+				s.expect(sent, s.ask("POST", c.path, sent), want)
+				if got := s.verdicts(); got != "failed bad_stream" {
+					t.Errorf("verdicts %q", got)
+				}
+				if s.streak(1) != 1 {
+					t.Error("the failure is not booked against u1")
+				}
+			})
+		}
 	}
 }
 

@@ -110,6 +110,9 @@ func returnable(dst, upstream http.Header) {
 			delete(dst, name)
 		}
 	}
+	if dates := dst["Date"]; len(dates) > 1 {
+		dst["Date"] = dates[:1]
+	}
 	if _, ok := dst["Content-Type"]; !ok {
 		// Without this net/http would guess one.
 		dst["Content-Type"] = nil

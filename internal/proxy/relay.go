@@ -100,9 +100,14 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 }
 
 // appendable says whether an event of ours may follow what went out: not behind the
-// upstream's own error, within a coding, or beyond an announced length.
+// upstream's own error, if clients can see that, within a coding, or beyond an
+// announced length.
 func appendable(sent http.Header, x *probe.Exchange) bool {
-	return x.Reader() != nil && x.Reader().Erred() == nil && sent.Get("Content-Encoding") == "" && sent.Get("Content-Length") == ""
+	if x.Reader() == nil || sent.Get("Content-Encoding") != "" || sent.Get("Content-Length") != "" {
+		return false
+	}
+	own := x.Reader().Erred()
+	return own == nil || own.Unframed
 }
 
 // abort ends an answer so that nobody takes it for a whole one: HTTP/1.1 misses the
