@@ -44,6 +44,7 @@ type Exchange struct {
 	src     *source
 	reader  *wire.Reader // nil where the body is not read, only passed on
 	held    spool
+	full    bool   // the disk takes no more of it
 	text    []byte // what is held, decoded, where the client gets it coded
 	size    int64  // decoded bytes read
 	pending error  // what the last read before release said besides its bytes

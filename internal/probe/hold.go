@@ -9,7 +9,7 @@ import (
 
 // complete judges an answer that is held until it is whole: a break, a stall or an
 // error anywhere before its terminal event is a failure, and nobody has seen a byte.
-func (x *Exchange) complete(out []byte, err, full error, d Delivery) (*Failure, bool) {
+func (x *Exchange) complete(out []byte, err error, d Delivery) (*Failure, bool) {
 	if len(out) > 0 && d.Holding != nil && !x.announced && x.reader.Open().Format == wire.SSE {
 		x.announced = true
 		d.Holding()
@@ -23,14 +23,12 @@ func (x *Exchange) complete(out []byte, err, full error, d Delivery) (*Failure, 
 	switch {
 	case x.reader.Verdict() == wire.Erred:
 		return x.sick(), false
-	case healthy && (x.reader.Terminal() || x.reader.Unknown() || full != nil || d.Limit > 0 && x.held.len() >= d.Limit):
+	case healthy && (x.reader.Terminal() || x.reader.Unknown() || d.Limit > 0 && x.held.len() >= d.Limit):
 		return nil, x.release(err)
 	case err == io.EOF:
 		return x.ended()
 	case err != nil:
 		return x.broke(err), false
-	case full != nil:
-		return x.broke(full), false
 	}
 	return nil, false
 }
@@ -47,12 +45,12 @@ func (x *Exchange) window(d Delivery) (*Failure, bool) {
 		if !ok {
 			return nil, x.release(nil)
 		}
-		full := x.hold(out, plain)
+		x.hold(out, plain)
 		x.take(plain)
 		switch {
 		case x.reader.Verdict() == wire.Erred:
 			return x.sick(), false
-		case err == nil && (x.reader.Terminal() || full != nil || d.Limit > 0 && x.held.len() >= d.Limit):
+		case err == nil && (x.reader.Terminal() || x.full || d.Limit > 0 && x.held.len() >= d.Limit):
 			return nil, x.release(nil)
 		case err == io.EOF:
 			return x.ended()

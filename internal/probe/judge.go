@@ -108,7 +108,7 @@ func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
 // read reads once and judges: a failure, or done when the answer may be released.
 func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
 	out, plain, err := x.src.next()
-	full := x.hold(out, plain)
+	x.hold(out, plain)
 	x.take(plain)
 	if x.reader == nil {
 		// Unreadable bytes are released with the first one.
@@ -120,8 +120,8 @@ func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
 		}
 		return nil, false
 	}
-	if d.Complete {
-		return x.complete(out, err, full, d)
+	if d.Complete && !x.full {
+		return x.complete(out, err, d)
 	}
 	if _, ok := x.reader.Release(); ok {
 		if d.Window > 0 && err == nil && !x.reader.Terminal() && x.reader.Verdict() != wire.Erred {
@@ -205,7 +205,7 @@ func (x *Exchange) readPage() {
 	defer late.Stop()
 	for x.held.len() < rulesBody {
 		out, plain, err := x.src.next()
-		if full := x.hold(out, plain); err != nil || full != nil {
+		if x.hold(out, plain); err != nil {
 			return
 		}
 	}
@@ -240,9 +240,7 @@ func (x *Exchange) refused(budget Budget) *Failure {
 	for err == nil && (budget.Hold <= 0 || x.size < budget.Hold) {
 		var out, plain []byte
 		out, plain, err = x.src.next()
-		if full := x.hold(out, plain); full != nil {
-			err = full
-		}
+		x.hold(out, plain)
 		x.take(plain)
 	}
 	f := &Failure{Kind: Status, Phase: Header, Status: x.Status, Body: x.readable(),
@@ -277,14 +275,15 @@ func bodyless(status int, method string) bool {
 }
 
 // hold keeps bytes for the client, and where those are coded their text for rules.
-func (x *Exchange) hold(out, plain []byte) error {
+// Where the disk takes no more the answer is held no longer than it must be.
+func (x *Exchange) hold(out, plain []byte) {
 	if len(out) > 0 {
 		x.clock.Heard()
 	}
 	if room := rulesBody - len(x.text); x.src.asCoded() && room > 0 {
 		x.text = append(x.text, plain[:min(room, len(plain))]...)
 	}
-	return x.held.add(out)
+	x.full = x.held.add(out) != nil || x.full
 }
 
 // readable is what rules may look into: held bytes, decoded.

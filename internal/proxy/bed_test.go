@@ -150,11 +150,12 @@ func (b *bed) askCtx(ctx context.Context, method, path, body string, headers ...
 	}
 	defer resp.Body.Close()
 	r := reply{status: resp.StatusCode, header: resp.Header}
+	var got strings.Builder
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := resp.Body.Read(buf)
 		if n > 0 {
-			r.body += string(buf[:n])
+			got.Write(buf[:n])
 			r.at = append(r.at, time.Since(start))
 		}
 		if err != nil {
@@ -164,7 +165,7 @@ func (b *bed) askCtx(ctx context.Context, method, path, body string, headers ...
 			break
 		}
 	}
-	r.took = time.Since(start)
+	r.body, r.took = got.String(), time.Since(start)
 	return r
 }
 

@@ -18,6 +18,9 @@ import (
 // that breaks.
 var errClient = errors.New("client takes nothing")
 
+// heldPiece is how much of what was held has to be taken within write_idle_timeout.
+const heldPiece = 16 << 10
+
 // delivery is how an answer goes out.
 type delivery struct {
 	stall      time.Duration // relay_stall_timeout
@@ -60,7 +63,18 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		}
 		return nil
 	}
-	err = x.SendHeld(func(b []byte) error { return send(b, false) })
+	err = x.SendHeld(func(b []byte) error {
+		// In pieces, as a slow client takes something all the time, but not all at
+		// once.
+		for len(b) > 0 {
+			piece := b[:min(len(b), heldPiece)]
+			if err := send(piece, false); err != nil {
+				return err
+			}
+			b = b[len(piece):]
+		}
+		return nil
+	})
 	if err == nil && (!x.Done() || x.Ending() == probe.Broken || len(x.Trailer()) > 0) {
 		// Flushed, a body has no length that net/http would work out, and so room
 		// for trailers.
