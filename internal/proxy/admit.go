@@ -31,12 +31,25 @@ type request struct {
 	doc      *wire.Doc // nil where the body has no fields to read
 	broken   error     // why a body that should have fields could not be read
 	model    string    // the model asked for, "" without one
+	resource bool      // the body names it by its resource, with googleModels before it
 	stream   bool
 	http10   bool   // the client knows no chunks: a body ends with the connection
 	ignored  bool   // an ignored endpoint
 	client   string // the name of the client key it came with
 	clientOf *client
 	secrets  []string // the client's own, for the redactor
+}
+
+// googleModels is the collection that Google's names of models begin with
+// (ai.google.dev/api, EmbedContentRequest).
+const googleModels = "models/"
+
+// named is a model's name as the body spells names.
+func (q *request) named(model string) string {
+	if q.resource && !strings.HasPrefix(model, googleModels) {
+		return googleModels + model
+	}
+	return model
 }
 
 // quote makes a text from outside fit to be shown, without the request's own secrets.
@@ -83,6 +96,11 @@ func (q *request) scan(s *Snapshot) *answer {
 	}
 	if q.doc != nil {
 		if name, ok := q.doc.Model(); ok {
+			// Google's bodies name a model by its resource, as their paths do.
+			bare, resource := strings.CutPrefix(name, googleModels)
+			if q.resource = resource && q.endpoint.Dialect == wire.Gemini; q.resource {
+				name = bare
+			}
 			q.model = name
 		} else if q.doc.HasModel() {
 			q.model = ""

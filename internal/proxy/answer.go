@@ -42,6 +42,10 @@ func (a *answer) write(w http.ResponseWriter, d wire.Dialect, id string, attempt
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Understudy-Request-Id", id)
 	h.Set("X-Understudy-Attempts", strconv.Itoa(attempted))
+	if a.status == http.StatusUnauthorized {
+		h.Set("Www-Authenticate", "Bearer") // RFC 9110, 15.5.2
+		h.Set("X-Should-Retry", "false")
+	}
 	if a.retry > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(a.retry), 10))
 		if a.retry > sdkPatience {

@@ -135,7 +135,7 @@ func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
 	segments := [][]byte{q.body}
 	if q.doc != nil && c.Model != "" {
-		segments = q.doc.Segments(c.Model)
+		segments = q.doc.Segments(q.named(c.Model))
 	}
 	for _, part := range segments {
 		out.ContentLength += int64(len(part))

@@ -55,7 +55,11 @@ func TestClientKeys(t *testing.T) {
 		for path, envelope := range map[string]string{
 			"/v1/chat/completions": `"code":"invalid_api_key"`, "/v1/messages": `"type":"authentication_error"`, "/v1beta/models/vm:generateContent": `"status":"UNAUTHENTICATED"`, "/api/chat": `"error":"the client key`,
 		} {
-			r.fails(r.post(path, `{"model":"vm"}`, header...), 401, envelope)
+			got := r.post(path, `{"model":"vm"}`, header...)
+			r.fails(got, 401, envelope)
+			if got.Get("WWW-Authenticate") != "Bearer" || got.Get("X-Should-Retry") != "false" {
+				t.Errorf("head %s", got.Head)
+			}
 		}
 		r.fails(r.get("/v1/models", header...), 401)
 		r.fails(r.get("/anything", header...), 401)

@@ -133,6 +133,9 @@ func TestUnknownAndMissingModels(t *testing.T) {
 		for _, body := range []string{`{"messages":[]}`, `{"model":null}`, `{"model":7}`, `{"model":["vm"]}`, `{"model":"vm","model":{}}`, `{"model":""}`, `[{"model":"vm"}]`, `{"x":{"model":"vm"}}`} {
 			r.fails(r.post(path, body), 400, "available_models")
 		}
+		for _, body := range []string{`{"model":"models/vm"}`, `{"model":"Vm"}`, `{"model":"vm/"}`} {
+			r.fails(r.post(path, body), 404, "available_models")
+		}
 	}
 	for _, path := range []string{"/v1beta/models/gpt-9:generateContent", "/v1/models/gpt-9:streamGenerateContent?alt=sse"} {
 		r.fails(r.post(path, `{"contents":[]}`), 404, `"status":"NOT_FOUND"`, `"code":404`, list, `"details":[`)
@@ -165,6 +168,8 @@ func TestModelIsFoundAndReplacedWhereItStands(t *testing.T) {
 		{"POST", "/v1beta/models/org%2Fvm:generateContent", `{}`, "/v1beta/models/m2:generateContent", `{}`},
 		{"POST", "/openai/deployments/vm/chat/completions?api-version=2024-06-01", `{"messages":[]}`, "/openai/deployments/real%2Fm%3A1/chat/completions?api-version=2024-06-01", `{"messages":[]}`},
 		{"POST", "/openai/deployments/vm/chat/completions", `{"model":"vm"}`, "/openai/deployments/real%2Fm%3A1/chat/completions", `{"model":"real/m:1"}`},
+		{"POST", "/v1beta/models/vm:embedContent", `{"model":"models/vm","content":{}}`, "/v1beta/models/real%2Fm%3A1:embedContent", `{"model":"models/real/m:1","content":{}}`},
+		{"POST", "/v1beta/models/vm:embedContent", `{"model":"vm"}`, "/v1beta/models/real%2Fm%3A1:embedContent", `{"model":"real/m:1"}`},
 		{"POST", "//v1/messages", `{"model":"vm"}`, "/v1/messages", `{"model":"real/m:1"}`},
 		{"POST", "/v1/unknown/endpoint", `{"model":"vm"}`, "/v1/unknown/endpoint", `{"model":"real/m:1"}`},
 		{"PUT", "/v1/unknown/endpoint", `{"model":"vm"}`, "/v1/unknown/endpoint", `{"model":"real/m:1"}`},

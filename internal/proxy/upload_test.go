@@ -111,6 +111,18 @@ func TestBodyOverTheLimitIsAnsweredNotReset(t *testing.T) {
 	uncalled(t, u)
 }
 
+// The limit itself is no more than the limit.
+func TestBodyAtTheLimitPasses(t *testing.T) {
+	u := play(t, page("application/json", okChat))
+	r := newRig(t, over("server: {max_body_bytes: 4096}", u.URL()))
+	body := `{"model":"vm","x":"` + strings.Repeat("x", 4096) + `"}`
+	body = strings.Replace(body, strings.Repeat("x", len(body)-4096), "", 1)
+	for _, chunked := range []bool{false, true} {
+		r.is(r.send(drill.Query{Path: chatPath, Body: []byte(body), Chunked: chunked}), 200, okChat)
+		r.fails(r.send(drill.Query{Path: chatPath, Body: []byte(body + " "), Chunked: chunked}), 413)
+	}
+}
+
 // Case 25: a client that withholds its body until it is told to send it is told so,
 // and only where the body will be read.
 func TestExpectContinueIsAnswered(t *testing.T) {

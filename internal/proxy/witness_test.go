@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -90,5 +93,35 @@ func TestNamedHeadersStopOverTLSAndOnKeptConnections(t *testing.T) {
 		if got := r.post("/v1/chat/completions", `{"model":"vm"}`); got.Status != 200 || got.Get("X-Up") != "" {
 			t.Errorf("client got %s", got.Head)
 		}
+	}
+}
+
+// Case 30: over TLS the upstream is called by its own name, in the handshake and in
+// Host, and HTTP/2 is spoken where it is offered.
+func TestUpstreamIsCalledByItsOwnNameOverTLS(t *testing.T) {
+	for proto, protocols := range map[string][]string{"HTTP/1.1": {"http/1.1"}, "HTTP/2.0": {"h2", "http/1.1"}} {
+		var names []string
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			names = append(names, r.TLS.ServerName, r.Host, r.Proto, r.UserAgent(), fmt.Sprint(r.ContentLength))
+			w.Header().Set("Content-Type", "application/json")
+			w.Write([]byte(okChat))
+		}))
+		server.TLS = &tls.Config{NextProtos: protocols}
+		server.EnableHTTP2 = proto == "HTTP/2.0"
+		server.StartTLS()
+		r := newRig(t, over("", "https://example.com/v1"))
+		r.handler.transports.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if addr != "example.com:443" {
+				t.Errorf("dialled %s", addr)
+			}
+			return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+		}
+		r.handler.transports.get("").pooled.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+		r.is(r.post("/v1/chat/completions", `{"model":"vm"}`, "Host", "localhost", "User-Agent", "me"), 200, okChat)
+		if want := []string{"example.com", "example.com", proto, "me", "14"}; !slices.Equal(names, want) {
+			t.Errorf("upstream saw %q, want %q", names, want)
+		}
+		r.handler.transports.CloseIdle()
+		server.Close()
 	}
 }
