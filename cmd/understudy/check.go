@@ -180,6 +180,7 @@ func summariseRule(r config.Rule) ruleSummary {
 		if r.FreezeGroup > 0 {
 			s.With["freeze_from_group"], s.With["freeze_unit_seconds"] = r.FreezeGroup, r.FreezeUnit.Seconds()
 		}
+		s.With["scope"] = r.Scope
 	}
 	return s
 }

@@ -22,7 +22,7 @@ func BuiltInRules() []Rule {
 		return Rule{
 			Name: "built-in " + name, Action: action, Faults: faults,
 			MaxAttempts: 3, BackoffBase: 1.5, MaxWait: 30 * time.Second,
-			FreezeUnit: time.Minute, Freeze: 300 * time.Second,
+			FreezeUnit: time.Minute, Freeze: 300 * time.Second, Scope: "identity",
 		}
 	}
 	tooLong := rule("prompt too long", "next", "client")

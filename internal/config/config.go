@@ -48,9 +48,10 @@ type Server struct {
 	RelayStallTimeout time.Duration // 0 = never
 	WriteIdleTimeout  time.Duration // 0 = never
 
-	MinContentChars int
-	MaxBodyBytes    int64
-	HoldBytes       int64
+	MinContentChars   int
+	MinCharsPerSecond float64 // 0 = off
+	MaxBodyBytes      int64
+	HoldBytes         int64
 
 	AutoHedgeThreshold  int           // consecutive failures; 0 = off
 	AutoHedge           time.Duration // auto_hedge_minutes
@@ -99,6 +100,8 @@ type Pool struct {
 	RetryStatuses []int
 	MaxAttempts   int
 	Cooldown      time.Duration // 0 = no cooldown
+	Affinity      string        // strict, warm, off
+	AffinityTTL   time.Duration // how long affinity "warm" keeps a session away from home
 	StickyKeys    []StickyKey
 	Rules         []Rule // before the pool's own table
 }
@@ -155,15 +158,20 @@ type VirtualModel struct {
 	Delivery string        // stream, complete, window
 	Hold     time.Duration // how long delivery "window" holds an answer
 	Hedge    *Hedge        // nil = off
-	Affinity string        // session, prefix, off
-	Rules    []Rule        // before Config.Rules
+	// MinCharsPerSecond is the slowest that content may come before release
+	// without a hedge: the model's own, else the server's; 0 = off.
+	MinCharsPerSecond float64
+	Affinity          string        // strict, warm, off
+	AffinityTTL       time.Duration // how long affinity "warm" keeps a session away from home
+	Rules             []Rule        // before Config.Rules
 }
 
-// Hedge starts a second attempt while the first is still silent.
+// Hedge starts another attempt beside one that says nothing.
 type Hedge struct {
-	After  time.Duration // silence before another attempt starts
-	Max    int           // attempts at once, the first included
-	Budget float64       // share of requests that may be hedged, 0 < x ≤ 1
+	After  time.Duration // wait for content before another attempt starts; 0 where P95 is set
+	P95    bool          // After is the virtual model's own p95 instead
+	Max    int           // extra attempts of one request, 1 to 3
+	Budget float64       // extra attempts as a share of requests, 0 < x ≤ 1
 }
 
 // Rule maps failures to an action. Of its conditions those that are set must
@@ -184,6 +192,7 @@ type Rule struct {
 	FreezeGroup int           // freeze: group of Body that holds the length; 0 = none
 	FreezeUnit  time.Duration // what one of that group's number means
 	Freeze      time.Duration // freeze_seconds
+	Scope       string        // freeze: identity, key, host, auto
 
 	Line int // in the file; 0 for built-in rules
 }

@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 	if diff := cmp.Diff(want, cfg.Server); diff != "" {
 		t.Errorf("server (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(&Pool{RetryStatuses: []int{429, 500, 502, 503, 504}, MaxAttempts: 3, Cooldown: 30 * time.Second, StickyKeys: DefaultStickyKeys}, cfg.Pool); diff != "" {
+	if diff := cmp.Diff(&Pool{RetryStatuses: []int{429, 500, 502, 503, 504}, MaxAttempts: 3, Cooldown: 30 * time.Second, Affinity: "strict", AffinityTTL: 5 * time.Minute, StickyKeys: DefaultStickyKeys}, cfg.Pool); diff != "" {
 		t.Errorf("pool (-want +got):\n%s", diff)
 	}
 	if !cfg.BuiltInRules || len(cfg.Rules) == 0 {
@@ -99,10 +99,12 @@ virtual_models:
   two:
     candidates: [{base_url: https://i, model: m, api_key_file: keys/k}]
     delivery: window
-    hold: 2
-    affinity: prefix
-    hedge: {after: 3, max: 3, budget: 0.5}
-    rules: [{match: {status: [429, timeout], body_regex: '(x)'}, action: freeze, freeze_from_group: 1, freeze_unit: h, freeze_seconds: 9}]
+    hold_ms: 2
+    affinity: warm
+    affinity_ttl: 60
+    min_chars_per_second: 0.5
+    hedge: {after: 2500ms, max: 3, budget: 50%}
+    rules: [{match: {status: [429, timeout], body_regex: '(x)'}, action: freeze, freeze_from_group: 1, freeze_unit: h, freeze_seconds: 9, scope: auto}]
 rules:
   - {name: r, match: {status: 500, body_regex: 'Boom (\d+)'}, action: retry, max_attempts: 2, backoff_base: 0.5, max_wait: 1}
 clients: [{name: c, key: kk, models: [one, "*"], rpm: 1, tpm: 2, max_parallel: 3}]
@@ -162,9 +164,11 @@ any_of = [
 
 [virtual_models.two]
 delivery = "window"
-hold = 2
-affinity = "prefix"
-hedge = { after = 3, max = 3, budget = 0.5 }
+hold_ms = 2
+affinity = "warm"
+affinity_ttl = 60
+min_chars_per_second = 0.5
+hedge = { after = 2.5, max = 3, budget = 0.5 }
 [[virtual_models.two.candidates]]
 base_url = "https://i"
 model = "m"
@@ -175,6 +179,7 @@ action = "freeze"
 freeze_from_group = 1
 freeze_unit = "h"
 freeze_seconds = 9
+scope = "auto"
 
 [[rules]]
 name = "r"
@@ -227,8 +232,8 @@ rules:
   - {match: {status: [500, network], body_regex: 'x'}, action: freeze}
 `)
 	want := []Rule{
-		{Name: "rule 1", Statuses: []int{429}, Action: "retry", MaxAttempts: 3, BackoffBase: 1.5, MaxWait: 30 * time.Second, FreezeUnit: time.Minute, Freeze: 300 * time.Second, Line: 4},
-		{Name: "rule 2", Statuses: []int{500}, Classes: []string{"network"}, Body: regexp.MustCompile("(?i)x"), BodySource: "x", Action: "freeze", MaxAttempts: 3, BackoffBase: 1.5, MaxWait: 30 * time.Second, FreezeUnit: time.Minute, Freeze: 300 * time.Second, Line: 5},
+		{Name: "rule 1", Statuses: []int{429}, Action: "retry", MaxAttempts: 3, BackoffBase: 1.5, MaxWait: 30 * time.Second, FreezeUnit: time.Minute, Freeze: 300 * time.Second, Scope: "identity", Line: 4},
+		{Name: "rule 2", Statuses: []int{500}, Classes: []string{"network"}, Body: regexp.MustCompile("(?i)x"), BodySource: "x", Action: "freeze", MaxAttempts: 3, BackoffBase: 1.5, MaxWait: 30 * time.Second, FreezeUnit: time.Minute, Freeze: 300 * time.Second, Scope: "identity", Line: 5},
 	}
 	same := cmp.Comparer(func(a, b *regexp.Regexp) bool {
 		return (a == nil) == (b == nil) && (a == nil || a.String() == b.String())

@@ -256,10 +256,7 @@ func (d *decoder) wantNumber(n *node, want string) bool {
 }
 
 func (d *decoder) length(n *node, unit time.Duration, low lowest) (time.Duration, bool) {
-	want := "a number of seconds"
-	if unit == time.Minute {
-		want = "a number of minutes"
-	}
+	want := "a number of " + unitWord(unit)
 	if n.kind == kindText {
 		if _, err := time.ParseDuration(n.text); err == nil {
 			d.errorOn(n, "a length with its unit where "+want+" is due", "write the number alone")
@@ -288,6 +285,50 @@ func (d *decoder) length(n *node, unit time.Duration, low lowest) (time.Duration
 		return v, true
 	}
 	return 0, false
+}
+
+// span is a positive time: a number of seconds, or text with its unit such as 8s.
+func (d *decoder) span(n *node) (time.Duration, bool) {
+	const cure = "write a number of seconds, a time such as 8s or 1500ms, or p95"
+	if n.kind != kindText {
+		return d.length(n, time.Second, positive)
+	}
+	v, err := time.ParseDuration(strings.TrimSpace(n.text))
+	switch {
+	case err != nil:
+		d.errorOn(n, quoteValue(n.text)+" is no time", cure)
+	case v < time.Millisecond || v.Seconds() > maxSeconds:
+		d.errorOn(n, quoteValue(n.text)+" is out of range", cure)
+	default:
+		return v, true
+	}
+	return 0, false
+}
+
+// share is a number above 0 and at most 1, or text such as 5%.
+func (d *decoder) share(n *node) (float64, bool) {
+	if n.kind != kindText {
+		return d.ratio(n, 1)
+	}
+	digits, percent := strings.CutSuffix(strings.TrimSpace(n.text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if !percent || err != nil || !(v > 0 && v <= 100) {
+		d.errorOn(n, quoteValue(n.text)+" is no share", "write more than 0%, at most 100%, or a number of at most 1")
+		return 0, false
+	}
+	return v / 100, true
+}
+
+// rate is a number of 0 or more.
+func (d *decoder) rate(n *node) (float64, bool) {
+	if !d.wantNumber(n, "a number") {
+		return 0, false
+	}
+	if n.num < 0 || n.num > maxSeconds {
+		d.errorOn(n, number(n.num)+" is out of range", "write 0 or more")
+		return 0, false
+	}
+	return n.num, true
 }
 
 func (d *decoder) whole(n *node, low, high int64) (int64, bool) {

@@ -16,33 +16,51 @@ type chain struct {
 // Deliveries are how a virtual model's answers are released, the default first.
 var Deliveries = []string{"stream", "complete", "window"}
 
-// Affinities are what ties requests together, the default first.
-var Affinities = []string{"session", "prefix", "off"}
+// DefaultHold is how long delivery "window" holds an answer unless the file says
+// otherwise; also the pool's, which streams unless a request asks for it.
+const DefaultHold = 1500 * time.Millisecond
+
+// Affinities say when a session that has been away goes home, the default first.
+var Affinities = []string{"strict", "warm", "off"}
+
+// The keys that virtual models and the pool have in common.
+const (
+	affinityDoc    = "How a session keeps to one of several equals: strict goes home as soon as home thaws; warm stays away while the one that stood in has served it within affinity_ttl, and so has its prompt cache; off spreads by load alone."
+	affinityTTLDoc = "Affinity warm: how long after its last answer a session counts as served; the usual life of a prompt cache."
+)
 
 var modelTable = &table[chain]{
 	path: "virtual_models.*",
 	doc:  "A virtual model: its list of candidates, or this mapping where it has settings of its own.",
 	keys: []key[chain]{
 		custom(Key{Name: "candidates", Type: "list of candidates", Required: true, Doc: "The chain, first choice first."}, func(_ *decoder, n *node, c *chain) { c.candidates = n }),
-		choice("delivery", Deliveries, "When an answer goes out: stream as soon as it has shown to be good; complete when it is whole, so that a break fails over unseen; window hold seconds later than stream.", func(c *chain) *string { return &c.Delivery }),
-		seconds("hold", 5, positive, "Delivery window: how long an answer is held after its first content.", func(c *chain) *dur { return &c.Hold }),
-		custom(Key{Name: "hedge", Type: "mapping", Default: "off", Doc: "Starts another attempt while the first is still silent; it costs what both attempts cost."}, func(_ *decoder, n *node, c *chain) { c.hedge = n }),
-		choice("affinity", Affinities, "What keeps requests together among equals: the session key; where there is none, prefix derives one from the first messages; off spreads by load alone.", func(c *chain) *string { return &c.Affinity }),
+		choice("delivery", Deliveries, "When an answer goes out: stream as soon as it has shown to be good; complete when it is whole, so that a break fails over unseen; window hold_ms later than stream. Header x-understudy-delivery asks for another one per request.", func(c *chain) *string { return &c.Delivery }),
+		millis("hold_ms", DefaultHold, positive, "Delivery window: how long an answer is held once it has shown to be good.", func(c *chain) *dur { return &c.Hold }),
+		custom(Key{Name: "hedge", Type: "mapping", Default: "off", Doc: "Starts another attempt beside one that says nothing; it costs what both attempts cost."}, func(_ *decoder, n *node, c *chain) { c.hedge = n }),
+		custom(Key{Name: "min_chars_per_second", Type: "number", Default: "the server's", Range: "at least 0", Doc: "As in server, for this virtual model."}, func(d *decoder, n *node, c *chain) {
+			c.MinCharsPerSecond, _ = d.rate(n)
+		}),
+		choice("affinity", Affinities, affinityDoc, func(c *chain) *string { return &c.Affinity }),
+		seconds("affinity_ttl", 300, positive, affinityTTLDoc, func(c *chain) *dur { return &c.AffinityTTL }),
 		custom(Key{Name: "rules", Type: "list of mappings", Doc: "Its own rules, before the common ones."}, func(_ *decoder, n *node, c *chain) { c.rules = n }),
 	},
 }
 
 var hedgeTable = &table[Hedge]{
 	path: "virtual_models.*.hedge",
-	doc:  "Another attempt while the first is silent. Off unless this key stands.",
+	doc:  "Another attempt beside one that says nothing. Off unless this key stands.",
 	keys: []key[Hedge]{
-		seconds("after", -1, positive, "How long an attempt is silent before another one starts.", func(h *Hedge) *dur { return &h.After }).required(),
-		whole("max", 2, 2, 3, "Attempts at once, the first included.", func(h *Hedge) *int { return &h.Max }),
-		custom(Key{Name: "budget", Type: "number", Default: "0.1", Range: "> 0, at most 1", Doc: "The share of requests that may be hedged."}, func(d *decoder, n *node, h *Hedge) {
-			if v, ok := d.ratio(n, 1); ok {
+		custom(Key{Name: "after", Type: "seconds, a time such as 8s, or p95", Range: "> 0", Required: true, Doc: "How long an attempt may show no content before the next candidate is tried beside it; p95 is the virtual model's own 95th percentile of the last hour."}, func(d *decoder, n *node, h *Hedge) {
+			if h.P95 = n.kind == kindText && n.text == "p95"; !h.P95 {
+				h.After, _ = d.span(n)
+			}
+		}),
+		whole("max", 1, 1, 3, "Extra attempts of one request.", func(h *Hedge) *int { return &h.Max }),
+		custom(Key{Name: "budget", Type: "number or percentage", Default: "5%", Range: "> 0, at most 1 (100%)", Doc: "Extra attempts of the last ten minutes as a share of the requests."}, func(d *decoder, n *node, h *Hedge) {
+			if v, ok := d.share(n); ok {
 				h.Budget = v
 			}
-		}).withDefault(func(h *Hedge) { h.Budget = 0.1 }),
+		}).withDefault(func(h *Hedge) { h.Budget = 0.05 }),
 	},
 }
 
@@ -89,6 +107,7 @@ func (d *decoder) model(p *pair, cfg *Config) VirtualModel {
 	switch p.value.kind {
 	case kindList, kindNull:
 		modelTable.decode(d, nil, c)
+		c.MinCharsPerSecond = cfg.Server.MinCharsPerSecond
 		c.candidates = p.value
 		d.chain(c, cfg)
 		return c.VirtualModel
@@ -98,8 +117,13 @@ func (d *decoder) model(p *pair, cfg *Config) VirtualModel {
 		return c.VirtualModel
 	}
 	given := modelTable.decode(d, p.value, c)
-	if h := given["hold"]; h != nil && c.Delivery != "window" {
-		d.warnAt(h.outer, "hold has no effect with delivery "+c.Delivery, "write delivery: window, or remove it")
+	if at := given["affinity_ttl"]; at != nil && c.Affinity != "warm" {
+		d.warnAt(at.outer, "affinity_ttl has no effect with affinity "+c.Affinity, "write affinity: warm, or remove it")
+	}
+	if at := given["min_chars_per_second"]; at == nil {
+		c.MinCharsPerSecond = cfg.Server.MinCharsPerSecond
+	} else if c.hedge == nil {
+		d.warnAt(at.outer, "min_chars_per_second has no effect without hedge", "add hedge, or remove it")
 	}
 	if c.candidates != nil {
 		leave := d.enter(".candidates")
@@ -279,6 +303,9 @@ func (d *decoder) pool(n *node, cfg *Config) *Pool {
 		p.Rules = d.rules(rules, func(i int) string { return "pool rule " + itoa(i) })
 		leave()
 	}
+	if at := given["affinity_ttl"]; at != nil && p.Affinity != "warm" {
+		d.warnAt(at.outer, "affinity_ttl has no effect with affinity "+p.Affinity, "write affinity: warm, or remove it")
+	}
 	if given["sticky_keys"] == nil {
 		p.StickyKeys = cfg.Server.StickyKeys
 	}
@@ -313,6 +340,8 @@ var poolTable = &table[Pool]{
 		}).withDefault(func(p *Pool) { p.RetryStatuses = []int{429, 500, 502, 503, 504} }),
 		whole("max_attempts", 3, 1, maxCount, "Upstreams one request may try.", func(p *Pool) *int { return &p.MaxAttempts }),
 		seconds("cooldown_seconds", 30, zeroUp, "How long a failed upstream is skipped when it does not say; 0 = not at all.", func(p *Pool) *dur { return &p.Cooldown }),
+		choice("affinity", Affinities, affinityDoc, func(p *Pool) *string { return &p.Affinity }),
+		seconds("affinity_ttl", 300, positive, affinityTTLDoc, func(p *Pool) *dur { return &p.AffinityTTL }),
 		custom(Key{Name: "sticky_keys", Type: "list of header:NAME, body:a.b", Default: "the server's", Doc: "As in server, for the pool."}, func(d *decoder, n *node, p *Pool) { p.StickyKeys = d.stickyKeys(n) }),
 		custom(Key{Name: "rules", Type: "list of mappings", Doc: "Rules before the pool's own table."}, func(*decoder, *node, *Pool) {}),
 	},

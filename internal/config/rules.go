@@ -19,6 +19,8 @@ var (
 	Faults = []string{"client", "affinity", "credential", "quota", "rate", "capacity", "model", "server"}
 	// Actions are what may follow a failure.
 	Actions = []string{"retry", "next", "freeze", "passthrough"}
+	// Scopes say how far a freeze reaches, the default first.
+	Scopes = []string{"identity", "key", "host", "auto"}
 )
 
 // freezeUnits are the words of freeze_unit; minutes is the default.
@@ -74,6 +76,7 @@ var ruleTable = &table[draft]{
 			}
 		}).withDefault(func(r *draft) { r.FreezeUnit = time.Minute }),
 		seconds("freeze_seconds", 300, positive, "Freeze: the length where neither the group nor the upstream says one.", func(r *draft) *dur { return &r.Freeze }),
+		choice("scope", Scopes, "Freeze: how far it reaches: the candidate's identity; its key, with whatever model; its host, with whatever key; auto goes by the evidence.", func(r *draft) *string { return &r.Scope }),
 	},
 }
 
@@ -131,9 +134,9 @@ func (d *decoder) checkRule(r *draft, given map[string]*node) {
 			d.errorOn(at, "body_regex has no group "+itoa(r.FreezeGroup), "it has "+itoa(r.Body.NumSubexp()))
 		}
 	}
-	for _, name := range []string{"max_attempts", "backoff_base", "max_wait", "freeze_from_group", "freeze_unit", "freeze_seconds"} {
+	for _, name := range []string{"max_attempts", "backoff_base", "max_wait", "freeze_from_group", "freeze_unit", "freeze_seconds", "scope"} {
 		of := "retry"
-		if strings.HasPrefix(name, "freeze") {
+		if strings.HasPrefix(name, "freeze") || name == "scope" {
 			of = "freeze"
 		}
 		if at := given[name]; at != nil && r.Action != "" && r.Action != of {

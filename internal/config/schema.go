@@ -13,7 +13,7 @@ import (
 type Key struct {
 	Name string
 	// Type is what the value is, in words that commands go by too: "seconds",
-	// "minutes", "whole number", "number", "bytes", "true or false", "text",
+	// "minutes", "milliseconds", "whole number", "number", "bytes", "true or false", "text",
 	// "secret", "one of a, b or c", "list of ...", "mapping of ...", or what
 	// ends in "or a list of them".
 	Type     string
@@ -164,12 +164,14 @@ func minutes[T any](name string, def float64, low lowest, doc string, at func(*T
 	return length(name, def, time.Minute, low, doc, at)
 }
 
+// millis is a time in milliseconds, of which def is the default.
+func millis[T any](name string, def time.Duration, low lowest, doc string, at func(*T) *time.Duration) key[T] {
+	return length(name, float64(def/time.Millisecond), time.Millisecond, low, doc, at)
+}
+
 // length is a number of units. A default below zero means there is none.
 func length[T any](name string, def float64, unit time.Duration, low lowest, doc string, at func(*T) *time.Duration) key[T] {
-	typ := "seconds"
-	if unit == time.Minute {
-		typ = "minutes"
-	}
+	typ := unitWord(unit)
 	k := key[T]{Key: Key{Name: name, Type: typ, Range: "> 0", Doc: doc}}
 	if low == zeroUp {
 		k.Range = "at least 0"
@@ -184,6 +186,17 @@ func length[T any](name string, def float64, unit time.Duration, low lowest, doc
 		}
 	}
 	return k
+}
+
+// unitWord is the plural of a unit of time.
+func unitWord(unit time.Duration) string {
+	switch unit {
+	case time.Millisecond:
+		return "milliseconds"
+	case time.Minute:
+		return "minutes"
+	}
+	return "seconds"
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -29,6 +29,7 @@ var serverTable = &table[Server]{
 		seconds("relay_stall_timeout", 600, zeroUp, "Longest silence after release, then the stream is broken off; 0 = never.", func(s *Server) *dur { return &s.RelayStallTimeout }),
 		seconds("write_idle_timeout", 300, zeroUp, "A client that takes no byte for so long is let go; 0 = never.", func(s *Server) *dur { return &s.WriteIdleTimeout }),
 		whole("min_content_chars", 10, 1, maxCount, "Characters of content a stream must show before it is released.", func(s *Server) *int { return &s.MinContentChars }),
+		custom(Key{Name: "min_chars_per_second", Type: "number", Default: "0", Range: "at least 0", Doc: "Virtual models with a hedge: content that comes more slowly than this before release counts as none; 0 = off."}, func(d *decoder, n *node, s *Server) { s.MinCharsPerSecond, _ = d.rate(n) }),
 		size("max_body_bytes", 64<<20, 1<<10, "Larger request bodies get 413.", func(s *Server) *int64 { return &s.MaxBodyBytes }),
 		size("hold_bytes", 8<<20, 64<<10, "How much of an answer, decoded, is held before it must be released.", func(s *Server) *int64 { return &s.HoldBytes }),
 		whole("auto_hedge_threshold", 5, 0, maxCount, "Consecutive failures of a candidate that freeze it; 0 = off.", func(s *Server) *int { return &s.AutoHedgeThreshold }),

@@ -223,7 +223,7 @@ func (b *builder) rules(rules []config.Rule) []Rule {
 		case "retry":
 			out.MaxAttempts, out.BackoffBase, out.MaxWaitSeconds = r.MaxAttempts, r.BackoffBase, r.MaxWait.Seconds()
 		case "freeze":
-			out.FreezeSeconds = r.Freeze.Seconds()
+			out.FreezeSeconds, out.Scope = r.Freeze.Seconds(), r.Scope
 			if r.FreezeGroup > 0 {
 				out.FreezeGroup, out.FreezeUnitSeconds = r.FreezeGroup, r.FreezeUnit.Seconds()
 			}

@@ -92,6 +92,9 @@ func actionText(r *Rule) string {
 		if r.FreezeGroup > 0 {
 			text += fmt.Sprintf("; group %d x %s s first", r.FreezeGroup, decimal(r.FreezeUnitSeconds))
 		}
+		if r.Scope != config.Scopes[0] {
+			text += "; scope " + r.Scope
+		}
 		return text
 	}
 	return r.Action
@@ -308,6 +311,9 @@ func ruleValue(r *config.Rule) config.Map {
 		if r.FreezeGroup > 0 {
 			add("freeze_from_group", r.FreezeGroup)
 			add("freeze_unit", map[time.Duration]string{time.Second: "seconds", time.Minute: "minutes", time.Hour: "hours"}[r.FreezeUnit])
+		}
+		if r.Scope != config.Scopes[0] {
+			add("scope", r.Scope)
 		}
 	}
 	return m

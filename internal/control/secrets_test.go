@@ -108,7 +108,7 @@ func TestFieldsAreThoseOfTheCommand(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	if got := names("rule add", ""); got != "name status body_regex fault action max_attempts backoff_base max_wait freeze_from_group freeze_unit freeze_seconds" {
+	if got := names("rule add", ""); got != "name status body_regex fault action max_attempts backoff_base max_wait freeze_from_group freeze_unit freeze_seconds scope" {
 		t.Error(got)
 	}
 	if got := names("cand set", "*"); !strings.HasPrefix(got, "id timeout_seconds name base_url") {

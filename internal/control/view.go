@@ -233,4 +233,5 @@ type Rule struct {
 	FreezeGroup       int     `json:"freeze_from_group"`
 	FreezeUnitSeconds float64 `json:"freeze_unit_seconds"`
 	FreezeSeconds     float64 `json:"freeze_seconds"`
+	Scope             string  `json:"scope"` // identity, key, host or auto; "" for other actions
 }

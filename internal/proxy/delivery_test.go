@@ -510,7 +510,7 @@ func TestWindow(t *testing.T) {
 			w.Stop(how)
 		}
 	}
-	const window = "delivery: window\n    hold: 4"
+	const window = "delivery: window\n    hold_ms: 4000"
 	for _, how := range []drill.Ending{drill.FIN, drill.RST, drill.Clean} {
 		inBubble(t, fmt.Sprint(how, " within"), func(t *testing.T) {
 			s := newScene(t, delivered(2, window, ""))
@@ -588,7 +588,7 @@ func TestWindow(t *testing.T) {
 
 // What is no stream is delivered as ever.
 func TestDeliveryIsForStreams(t *testing.T) {
-	for _, delivery := range []string{complete, "delivery: window\n    hold: 4"} {
+	for _, delivery := range []string{complete, "delivery: window\n    hold_ms: 4000"} {
 		inBubble(t, delivery, func(t *testing.T) {
 			s := newScene(t, delivered(1, delivery, ""))
 			s.play("u1", page("application/json", okChat))

@@ -109,7 +109,7 @@ func TestTheFirstMayWin(t *testing.T) {
 	})
 }
 
-// max is the number of attempts at once, the first included: another starts only
+// max is the number of extra attempts: with those running another one starts only
 // where one of them has failed, and then at once.
 func TestHedgeWidth(t *testing.T) {
 	for _, c := range []struct {
@@ -117,8 +117,8 @@ func TestHedgeWidth(t *testing.T) {
 		want [][]time.Duration // when each of five is called
 		took time.Duration
 	}{
-		{2, [][]time.Duration{{0}, {5 * second}, {25 * second}, {60 * second}, {85 * second}}, 95 * second},
-		{3, [][]time.Duration{{0}, {5 * second}, {10 * second}, {25 * second}, {60 * second}}, 70 * second},
+		{1, [][]time.Duration{{0}, {5 * second}, {25 * second}, {60 * second}, {85 * second}}, 95 * second},
+		{2, [][]time.Duration{{0}, {5 * second}, {10 * second}, {25 * second}, {60 * second}}, 70 * second},
 	} {
 		inBubble(t, fmt.Sprint("max ", c.max), func(t *testing.T) {
 			s := newScene(t, hedged(5, fmt.Sprint("after: 5, budget: 1, max: ", c.max), ""))

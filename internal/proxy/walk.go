@@ -268,7 +268,7 @@ func (w *walk) attempt(s *seat) {
 
 // armHedge sets when the next attempt starts beside the running ones.
 func (w *walk) armHedge(now time.Time) {
-	if w.hedge == nil || w.width >= w.hedge.Max {
+	if w.hedge == nil || w.width > w.hedge.Max {
 		return
 	}
 	if after := w.hedgeAfter(now); after > 0 {

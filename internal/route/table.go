@@ -46,12 +46,15 @@ type Chain struct {
 	MaxAttempts int
 	// StickyKeys are the places to look for the session key.
 	StickyKeys []config.StickyKey
-	// Affinity is the virtual model's: session, prefix, off; "" for the pool.
-	Affinity string
-	// Delivery, Hold and Hedge are the virtual model's; the pool streams.
-	Delivery string
-	Hold     time.Duration
-	Hedge    *config.Hedge
+	// Affinity is strict, warm or off, AffinityTTL how long warm stays away.
+	Affinity    string
+	AffinityTTL time.Duration
+	// Delivery, Hold, Hedge and MinCharsPerSecond are the virtual model's; the pool
+	// streams, and has no hedge.
+	Delivery          string
+	Hold              time.Duration
+	Hedge             *config.Hedge
+	MinCharsPerSecond float64
 }
 
 // Table finds the chain of a model. It is immutable and safe for concurrent
@@ -77,8 +80,8 @@ func NewTable(cfg *config.Config) *Table {
 		vm := &cfg.Models[i]
 		c := &Chain{
 			Model: strings.TrimSpace(vm.Name), Tiers: t.tiers(vm.Tiers),
-			StickyKeys: sticky, Affinity: vm.Affinity,
-			Delivery: vm.Delivery, Hold: vm.Hold, Hedge: vm.Hedge,
+			StickyKeys: sticky, Affinity: vm.Affinity, AffinityTTL: vm.AffinityTTL,
+			Delivery: vm.Delivery, Hold: vm.Hold, Hedge: vm.Hedge, MinCharsPerSecond: vm.MinCharsPerSecond,
 		}
 		t.models[c.Model] = c
 		t.names = append(t.names, c.Model)
@@ -87,7 +90,8 @@ func NewTable(cfg *config.Config) *Table {
 	if p := cfg.Pool; p != nil {
 		t.pool = &Chain{
 			Model: PoolName, Pool: true, Tiers: t.tiers([][]config.Candidate{cfg.Upstreams}),
-			MaxAttempts: p.MaxAttempts, StickyKeys: sticky, Delivery: "stream",
+			MaxAttempts: p.MaxAttempts, StickyKeys: sticky, Delivery: "stream", Hold: config.DefaultHold,
+			Affinity: p.Affinity, AffinityTTL: p.AffinityTTL,
 		}
 		if p.StickyKeys != nil {
 			t.pool.StickyKeys = p.StickyKeys
