@@ -25,15 +25,17 @@ var may = map[string][]string{
 	"route":          {"config"},
 	"probe":          {"wire"},
 	"rule":           {"config", "probe", "wire"},
-	"proxy":          {"config", "route", "wire", "probe", "rule", "health", "stats", "owner"},
+	"proxy":          {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "h1"},
+	"h1":             {},
 	"owner":          {},
 	"control":        {"proxy", "health", "stats", "route", "config", "rule", "probe", "wire"},
 	"web":            {"control"},
+	"console":        {"control"},
 	"drill":          {"wire"},
 	"daemon":         {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "proxy", "control"},
 	"upstreamtest":   {},
 	"archtest":       {},
-	"cmd/understudy": {"daemon", "web", "drill", "config", "route", "proxy", "control"},
+	"cmd/understudy": {"daemon", "web", "console", "drill", "config", "route", "proxy", "control"},
 }
 
 // mustNot are imports from outside that a package has no business with.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/h1"
 	"understudy/internal/probe"
 	"understudy/internal/route"
 )
@@ -104,8 +105,15 @@ func isCredential(name string) bool {
 // where the client sent none.
 const anthropicVersion = "2023-06-01"
 
+// An outgoing request is what one candidate is asked: head and body apart, since the
+// body may have to go out twice.
+type outgoing struct {
+	*http.Request // without its body
+	parts         [][]byte
+}
+
 // outgoing builds the request for one candidate, from the client's originals.
-func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain, c *route.Candidate, id identity) *http.Request {
+func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain, c *route.Candidate, id identity) *outgoing {
 	header := forwardable(q.header)
 	path, query := q.path, q.query
 	if !chain.Pool || id.own || len(s.clients) > 0 {
@@ -122,31 +130,42 @@ func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain,
 		header[name] = values
 	}
 	if q.method == http.MethodPost {
-		header.Set("Accept-Encoding", "identity")
+		header["Accept-Encoding"] = identityOnly
 	}
 	if _, ok := header["User-Agent"]; !ok {
-		header["User-Agent"] = []string{""} // else net/http would sign for the client
+		header["User-Agent"] = unsigned // else net/http would sign for the client
 	}
 	if c.Model != "" {
 		path = q.endpoint.WithModel(path, c.Model)
 	}
 	u := joinURL(c.BaseURL, path, query, c.PlainJoin)
-	out := (&http.Request{Method: q.method, URL: u, Host: u.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
-	segments := [][]byte{q.body}
+	out := &outgoing{parts: [][]byte{q.body}, Request: (&http.Request{Method: q.method, URL: u, Host: u.Host, Header: header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)}
 	if q.doc != nil && c.Model != "" {
-		segments = q.doc.Segments(q.named(c.Model))
+		out.parts = q.doc.Segments(q.named(c.Model))
 	}
-	for _, part := range segments {
+	for _, part := range out.parts {
 		out.ContentLength += int64(len(part))
 	}
-	if out.ContentLength == 0 {
-		out.Body = http.NoBody
-		return out
-	}
-	out.GetBody = func() (io.ReadCloser, error) { return newBody(segments, out.ContentLength), nil }
-	out.Body = newBody(segments, out.ContentLength)
 	return out
+}
+
+// Values of headers that are always the same. net/http does not change them.
+var (
+	identityOnly = []string{"identity"}
+	unsigned     = []string{""}
+)
+
+// anew is the request with its body, for net/http.
+func (o *outgoing) anew(ctx context.Context) *http.Request {
+	r := o.Request.WithContext(ctx)
+	if r.ContentLength == 0 {
+		r.Body = http.NoBody
+		return r
+	}
+	r.GetBody = func() (io.ReadCloser, error) { return newBody(o.parts, o.ContentLength), nil }
+	r.Body = newBody(o.parts, o.ContentLength)
+	return r
 }
 
 // joinBelow is the size up to which the parts of a body are copied together:
@@ -183,38 +202,14 @@ type marks struct {
 func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain *route.Chain, c *route.Candidate, id identity, chainLeft time.Duration, m *marks, d probe.Delivery, learn *learner) (*probe.Exchange, *probe.Failure) {
 	b := budget(s, req, c, chainLeft)
 	clock := probe.NewClock(ctx, b)
-	traced := httptrace.WithClientTrace(clock.Context(), &httptrace.ClientTrace{
-		GetConn: func(string) { clock.Connecting() },
-		GotConn: func(info httptrace.GotConnInfo) {
-			clock.Connected()
-			m.reused.Store(info.Reused)
-			m.connected.Store(int64(time.Since(m.start)))
-			w, _ := info.Conn.(*witness)
-			if m.witness.Store(w); w != nil {
-				w.watch()
-			}
-		},
-		WroteRequest: func(info httptrace.WroteRequestInfo) {
-			if info.Err == nil {
-				clock.Sent()
-			}
-		},
-		GotFirstResponseByte: func() {
-			m.answered.Store(true)
-			m.header.Store(int64(time.Since(m.start)))
-			clock.Heard()
-		},
-		Got1xxResponse: func(int, textproto.MIMEHeader) error {
-			clock.Heard()
-			return nil
-		},
-	})
+	out := req.outgoing(clock.Context(), s, chain, c, id)
 	wires := h.transports.get(c.Proxy)
-	resp, err := wires.pooled.RoundTrip(req.outgoing(traced, s, chain, c, id))
-	if err != nil && m.reused.Load() && !m.answered.Load() && context.Cause(clock.Context()) == nil {
-		// The kept connection had died: that is no failure of the upstream's.
-		// Sent once more, on a connection that is new.
-		resp, err = wires.fresh.RoundTrip(req.outgoing(traced, s, chain, c, id))
+	var resp *http.Response
+	var err error
+	if wires.straight(out.Request) {
+		resp, err = sendPlain(wires, clock, m, out)
+	} else {
+		resp, err = sendTraced(wires, clock, m, out)
 	}
 	if err != nil {
 		phase := probe.Header
@@ -224,10 +219,6 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		f := probe.Classify(clock.Context(), phase, err)
 		clock.Cancel(nil)
 		return nil, f
-	}
-	if w := m.witness.Load(); w != nil && resp.Close {
-		// net/http has dropped it; its names are dropped on the way to the client.
-		resp.Header["Connection"] = w.connection()
 	}
 	ask := req.ask(s, c)
 	if d.Holding != nil {
@@ -240,6 +231,81 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		ask.Want.Seen = learn.seen
 	}
 	return probe.Judge(clock, resp, ask, b)
+}
+
+// died says that an attempt on a kept connection ended before any byte of an answer
+// came, and nobody cancelled it: the connection had died, which is no failure of the
+// upstream's. The request is sent once more, on a connection that is new.
+func (m *marks) died(clock *probe.Clock) bool {
+	return m.reused.Load() && !m.answered.Load() && context.Cause(clock.Context()) == nil
+}
+
+// at notes a moment.
+func (m *marks) at(mark *atomic.Int64) { mark.Store(int64(time.Since(m.start))) }
+
+// sendPlain sends over a plain HTTP/1.1 connection.
+func sendPlain(wires *transports, clock *probe.Clock, m *marks, out *outgoing) (*http.Response, error) {
+	hooks := h1.Hooks{
+		Connecting: clock.Connecting,
+		Connected: func(reused bool) {
+			clock.Connected()
+			m.reused.Store(reused)
+			m.at(&m.connected)
+		},
+		Sent: clock.Sent,
+		Heard: func() {
+			m.answered.Store(true)
+			m.at(&m.header)
+			clock.Heard()
+		},
+	}
+	resp, err := wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, false, &hooks)
+	if err != nil && m.died(clock) {
+		resp, err = wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, true, &hooks)
+	}
+	return resp, err
+}
+
+// sendTraced sends with net/http: TLS, HTTP/2, proxies.
+func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) (*http.Response, error) {
+	traced := httptrace.WithClientTrace(clock.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { clock.Connecting() },
+		GotConn: func(info httptrace.GotConnInfo) {
+			clock.Connected()
+			m.reused.Store(info.Reused)
+			m.at(&m.connected)
+			w, _ := info.Conn.(*witness)
+			if m.witness.Store(w); w != nil {
+				w.watch()
+			}
+		},
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				clock.Sent()
+			}
+		},
+		GotFirstResponseByte: func() {
+			m.answered.Store(true)
+			m.at(&m.header)
+			clock.Heard()
+		},
+		Got1xxResponse: func(int, textproto.MIMEHeader) error {
+			clock.Heard()
+			return nil
+		},
+	})
+	resp, err := wires.pooled.RoundTrip(out.anew(traced))
+	if err != nil && m.died(clock) {
+		resp, err = wires.anew(out.anew(traced))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w := m.witness.Load(); w != nil && resp.Close {
+		// net/http has dropped it; its names are dropped on the way to the client.
+		resp.Header["Connection"] = w.connection()
+	}
+	return resp, nil
 }
 
 // budget is what one attempt may take.

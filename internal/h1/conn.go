@@ -1,0 +1,246 @@
+package h1
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A conn is one connection, used by one request at a time.
+type conn struct {
+	net.Conn
+	client *Client
+	addr   string
+	in     *bufio.Reader
+	since  time.Time // idle since
+
+	limited bool   // while a head is read
+	room    int64  // bytes that may still come for it
+	seen    []byte // what has come while it is read
+	heard   func()
+}
+
+// Read reads for the buffered reader: it bounds a head, and tells of its first byte.
+func (k *conn) Read(p []byte) (int, error) {
+	if k.limited {
+		if k.room <= 0 {
+			return 0, ErrHeadTooLarge
+		}
+		p = p[:min(int64(len(p)), k.room)]
+	}
+	n, err := k.Conn.Read(p)
+	if k.limited {
+		k.room -= int64(n)
+		k.seen = append(k.seen, p[:n]...)
+	}
+	if n > 0 && k.heard != nil {
+		k.heard()
+		k.heard = nil
+	}
+	return n, err
+}
+
+// writeAside is the size from which a body is written by a goroutine of its own: an
+// upstream may answer before it has read so much.
+const writeAside = 64 << 10
+
+var heads = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// send writes the request and reads the answer's head.
+func (k *conn) send(ctx context.Context, req *http.Request, body [][]byte, hooks *Hooks) (*http.Response, error) {
+	stop := context.AfterFunc(ctx, func() { k.Conn.Close() })
+	k.heard = hooks.Heard
+	head := heads.Get().(*bytes.Buffer)
+	writeHead(head, req)
+	parts := make(net.Buffers, 0, 1+len(body))
+	parts = append(parts, head.Bytes())
+	for _, part := range body {
+		if len(part) > 0 {
+			parts = append(parts, part)
+		}
+	}
+	sent := new(atomic.Bool)
+	write := func() error {
+		err := k.write(parts, req.ContentLength)
+		heads.Put(head)
+		if err == nil {
+			sent.Store(true)
+			if hooks.Sent != nil {
+				hooks.Sent()
+			}
+		}
+		return err
+	}
+	var err error
+	if req.ContentLength >= writeAside {
+		go func() { _ = write() }() // ends at the latest when the connection is closed
+	} else {
+		err = write()
+	}
+	// An upstream that refuses a request may close before it has read it all: what
+	// it said counts for more than that it could not be written.
+	resp, readErr := k.head(req, hooks.Heard)
+	if readErr == nil {
+		return k.answer(ctx, resp, sent, stop), nil
+	}
+	if err == nil {
+		err = readErr
+	}
+	stop()
+	k.Conn.Close()
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
+	return nil, err
+}
+
+// write writes head and body: in one system call where the system can, copied
+// together where they are small.
+func (k *conn) write(parts net.Buffers, length int64) error {
+	if len(parts) > 1 && length < 2<<10 {
+		head := parts[0]
+		for _, part := range parts[1:] {
+			head = append(head, part...)
+		}
+		_, err := k.Conn.Write(head)
+		return err
+	}
+	_, err := parts.WriteTo(k.Conn)
+	return err
+}
+
+// writeHead writes request line and header, names in order.
+func writeHead(b *bytes.Buffer, req *http.Request) {
+	b.Reset()
+	b.WriteString(req.Method)
+	b.WriteByte(' ')
+	b.WriteString(req.URL.RequestURI())
+	b.WriteString(" HTTP/1.1\r\nHost: ")
+	b.WriteString(req.Host)
+	b.WriteString("\r\n")
+	if ua, ok := req.Header["User-Agent"]; ok && len(ua) > 0 && ua[0] == "" {
+		delete(req.Header, "User-Agent") // net/http's sign for "none"
+	}
+	_ = req.Header.Write(b) // a buffer takes everything
+	if req.ContentLength > 0 || req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch {
+		b.WriteString("Content-Length: ")
+		b.Write(strconv.AppendInt(b.AvailableBuffer(), req.ContentLength, 10))
+		b.WriteString("\r\n")
+	}
+	b.WriteString("\r\n")
+}
+
+// head reads answers until one that is final. Interim ones are signs of life, as
+// many as there is room for.
+func (k *conn) head(req *http.Request, heard func()) (*http.Response, error) {
+	k.room = maxHead
+	for {
+		k.limited, k.seen = true, k.seen[:0]
+		if n := k.in.Buffered(); n > 0 {
+			before, _ := k.in.Peek(n) // the rest of what came with a 1xx
+			k.seen = append(k.seen, before...)
+		}
+		resp, err := http.ReadResponse(k.in, req)
+		k.limited = false
+		if err != nil {
+			return nil, malformed(err)
+		}
+		if resp.StatusCode/100 != 1 || resp.StatusCode == http.StatusSwitchingProtocols {
+			if resp.Close {
+				// net/http drops the header where it says "close", and with it the
+				// names of the headers that end with the connection.
+				resp.Header["Connection"] = connectionLines(k.seen)
+			}
+			if cap(k.seen) > 8<<10 {
+				k.seen = nil
+			}
+			return resp, nil
+		}
+		if heard != nil {
+			heard()
+		}
+	}
+}
+
+// answer gives the body a life of its own: read to its end, it gives the connection
+// back.
+func (k *conn) answer(ctx context.Context, resp *http.Response, sent *atomic.Bool, stop func() bool) *http.Response {
+	b := &body{from: resp.Body, conn: k, ctx: ctx, stop: stop, sent: sent, keep: !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols}
+	resp.Body = b
+	if b.from == http.NoBody {
+		b.end()
+		resp.Body = http.NoBody
+	}
+	return resp
+}
+
+// body is an answer's body.
+type body struct {
+	from io.ReadCloser
+	conn *conn
+	ctx  context.Context
+	stop func() bool
+	sent *atomic.Bool
+	keep bool
+	done bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.done {
+		return 0, io.EOF
+	}
+	n, err := b.from.Read(p)
+	switch {
+	case err == io.EOF:
+		b.end()
+	case err != nil && b.ctx.Err() != nil:
+		err = context.Cause(b.ctx)
+	}
+	return n, err
+}
+
+// end gives the connection back after a clean end.
+func (b *body) end() {
+	if b.done {
+		return
+	}
+	b.done = true
+	// Whoever cancels from here on must not close a connection that serves another.
+	if b.stop() && b.keep && b.sent.Load() && b.conn.in.Buffered() == 0 {
+		b.conn.client.put(b.conn)
+		return
+	}
+	b.conn.Conn.Close()
+}
+
+// Close ends the connection unless the body was read to its end.
+func (b *body) Close() error {
+	if b.done {
+		return nil
+	}
+	b.done = true
+	b.stop()
+	return b.conn.Conn.Close()
+}
+
+// connectionLines are the values of a raw head's Connection lines.
+func connectionLines(head []byte) (values []string) {
+	const name = "connection:"
+	for line := range bytes.Lines(head) {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
+			return values
+		}
+		if len(line) >= len(name) && strings.EqualFold(string(line[:len(name)]), name) {
+			values = append(values, string(bytes.TrimSpace(line[len(name):])))
+		}
+	}
+	return values
+}
