@@ -167,8 +167,5 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// errNoStatus is an answer whose status is none of HTTP's.
-var errNoStatus = errors.New("a status below 100")
-
 // malformed wraps what net/http says of an answer that is no HTTP.
 func malformed(err error) error { return fmt.Errorf("read the answer's head: %w", err) }
