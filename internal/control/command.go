@@ -172,7 +172,7 @@ func help(c *call) (string, error) {
 	list := commands()
 	if len(c.args) > 0 {
 		wanted := strings.ToLower(strings.Join(c.args, " "))
-		if full, ok := aliases[wanted]; ok && full != wanted {
+		if full, ok := aliases[wanted]; ok && len(verbs(list, wanted)) == 0 {
 			wanted = full
 		}
 		first, _, _ := strings.Cut(wanted, " ")

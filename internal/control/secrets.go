@@ -49,12 +49,18 @@ func Secrets(line string) []Span {
 }
 
 // Masked is a command line as it may be shown again or kept: its secrets are masked.
+// What is a mask already stays as it is.
 func Masked(line string) string {
 	var b strings.Builder
 	last := 0
 	for _, s := range Secrets(line) {
+		secret := line[s.Start:s.End]
 		b.WriteString(line[last:s.Start])
-		b.WriteString(config.Mask(line[s.Start:s.End]))
+		if strings.Contains(secret, "***") {
+			b.WriteString(secret)
+		} else {
+			b.WriteString(config.Mask(secret))
+		}
 		last = s.End
 	}
 	return b.String() + line[last:]

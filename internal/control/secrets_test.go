@@ -34,6 +34,7 @@ func TestSecretsOfALineAreFound(t *testing.T) {
 		{"freeze add auto-strong claude-sonnet-4-5-20250929 600 until it is well", "freeze add auto-strong claude-sonnet-4-5-20250929 600 until it is well"},
 		{"set stall_timeout 60", "set stall_timeout 60"},
 		{"rule add action=freeze status=429 body_regex='resets in (\\d+) m' freeze_from_group=1", "rule add action=freeze status=429 body_regex='resets in (\\d+) m' freeze_from_group=1"},
+		{"cand set a 1 api_key sk-pro***1234", "cand set a 1 api_key sk-pro***1234"},
 		{"", ""},
 		{"   ", "   "},
 		{"cand set a 1 api_key", "cand set a 1 api_key"},
