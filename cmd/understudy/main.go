@@ -27,6 +27,7 @@ type grammar struct {
 	Serve   serveCommand   `cmd:"" default:"withargs" help:"Run the proxy (what happens without a command too)."`
 	Check   checkCommand   `cmd:"" help:"Check a configuration and print a summary without secrets."`
 	Route   routeCommand   `cmd:"" help:"Show who would serve a session, and in which order."`
+	Console consoleCommand `cmd:"" help:"Talk to a running process: see and change everything."`
 	Init    initCommand    `cmd:"" help:"Write a commented configuration to start from."`
 	Demo    demoCommand    `cmd:"" help:"Show what it does, with fake upstreams and no key."`
 	Version versionCommand `cmd:"" help:"Print the version."`

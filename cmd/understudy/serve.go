@@ -14,6 +14,7 @@ import (
 	"github.com/lmittmann/tint"
 	"golang.org/x/term"
 
+	"understudy/internal/console"
 	"understudy/internal/daemon"
 	"understudy/internal/web"
 )
@@ -37,7 +38,16 @@ func (c *serveCommand) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	log, flush := newLog(std.err, c.LogFormat, c.LogLevel)
+	mode := console.Plain // which is none here
+	if !c.NoRepl {
+		mode = console.ModeOf(std.in, std.out)
+	}
+	to, lines := std.err, (*console.Log)(nil)
+	if mode == console.Live && isTerminal(std.err) {
+		lines = console.NewLog(std.err)
+		to = lines
+	}
+	log, flush := newLog(to, isTerminal(std.err), c.LogFormat, c.LogLevel)
 	defer flush()
 	d, err := daemon.Open(daemon.Options{ConfigPath: path, Host: c.Host, Port: c.Port, Admin: c.Admin, AllowUnauthenticated: c.AllowUnauthenticated,
 		Log: log, AdminHandler: func(d *daemon.Daemon) http.Handler { return web.New(d.Control(version()), log) }})
@@ -55,34 +65,50 @@ func (c *serveCommand) Run(std streams) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	repl := c.console(mode, std, d, lines, ctx.Done(), log)
+	defer repl.end()
 	done := make(chan error, 1)
-	go func() { done <- d.Serve(ctx, now) }()
+	go func() {
+		returned := false
+		defer func() {
+			if !returned { // a panic ends the process, but not with a terminal that shows no keys
+				repl.restore()
+			}
+		}()
+		err := d.Serve(ctx, now)
+		returned = true
+		done <- err
+	}()
+	end := func() {
+		if ctx.Err() == nil {
+			drain()
+		} else {
+			stop()
+		}
+	}
 	for {
 		select {
 		case err := <-done:
 			return err
+		case <-repl.stops:
+			end()
 		case s := <-signals:
-			switch {
-			case s == syscall.SIGHUP:
+			if s == syscall.SIGHUP {
 				go func() { _ = d.Reload(ctx) }() // told to the log and the status
-			case ctx.Err() == nil:
-				drain()
-			default:
-				stop()
+				continue
 			}
+			end()
 		}
 	}
 }
 
 // newLog writes the log: lines for people, in colour on a terminal, or JSON. What
 // it returns besides writes out the last lines.
-func newLog(w io.Writer, format, level string) (*slog.Logger, func()) {
+func newLog(w io.Writer, terminal bool, format, level string) (*slog.Logger, func()) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		l = slog.LevelInfo
 	}
-	f, ok := w.(*os.File)
-	terminal := ok && term.IsTerminal(int(f.Fd()))
 	flush := func() {}
 	if !terminal {
 		lazy := newLazyWriter(w)
@@ -92,4 +118,9 @@ func newLog(w io.Writer, format, level string) (*slog.Logger, func()) {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), flush
 	}
 	return slog.New(tint.NewHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !terminal || os.Getenv("NO_COLOR") != ""})), flush
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

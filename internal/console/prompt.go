@@ -1,0 +1,65 @@
+package console
+
+import (
+	"strings"
+
+	"understudy/internal/control"
+)
+
+// promptText is what stands before the line being typed, as long as there is room.
+func promptText(columns int) string {
+	switch {
+	case columns >= 40:
+		return "understudy> "
+	case columns >= 6:
+		return "> "
+	}
+	return ""
+}
+
+// hide is a line as it may be seen while it is typed: a character for every one of
+// the line, those of secrets as stars. Of a long one the beginning and the end show,
+// as in a mask.
+func hide(line string) []rune {
+	shown := []rune(nil)
+	last := 0
+	for _, s := range control.Secrets(line) {
+		shown = append(shown, []rune(line[last:s.Start])...)
+		secret := []rune(line[s.Start:s.End])
+		for i := range secret {
+			if len(secret) < 20 || i >= 6 && i < len(secret)-4 {
+				secret[i] = '*'
+			}
+		}
+		shown = append(shown, secret...)
+		last = s.End
+	}
+	return append(shown, []rune(line[last:])...)
+}
+
+// window is the part of a line that is seen, and the column of the cursor in it. It
+// moves by half its width, so that the text stands still while the cursor moves.
+func window(line []rune, cursor, columns int) (text string, x int) {
+	if columns <= 0 {
+		return "", 0
+	}
+	at := width(string(line[:cursor]))
+	from := 0
+	if at >= columns {
+		half := max(columns/2, 1)
+		from = ((at-columns)/half + 1) * half
+	}
+	var b strings.Builder
+	column := 0
+	for _, r := range line {
+		w := width(string(r))
+		switch {
+		case column < from && column+w > from: // half of a wide character
+			b.WriteByte(' ')
+		case column >= from && column+w <= from+columns:
+			b.WriteRune(r)
+		}
+		column += w
+	}
+	return b.String(), at - from
+}
