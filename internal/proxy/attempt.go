@@ -318,16 +318,3 @@ func budget(s *Snapshot, req *request, c *route.Candidate, chainLeft time.Durati
 	}
 	return b
 }
-
-// missingNow lists what a candidate's secrets lack now: for previews that call nobody.
-func missingNow(c config.Candidate) (names []string) {
-	if name := c.Credential.Missing(); name != "" {
-		names = append(names, name)
-	}
-	for _, h := range c.Headers {
-		if name := h.Missing(); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
