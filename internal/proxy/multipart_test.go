@@ -45,6 +45,9 @@ func TestFormIsForwardedButForItsModel(t *testing.T) {
 		f.file = awkward(f.boundary)
 		for _, path := range []string{"/v1/audio/transcriptions", "/v1/images/edits"} {
 			for _, chunked := range []bool{false, true} {
+				if chunked == (path == "/v1/images/edits") {
+					continue // half of the combinations say as much as all
+				}
 				t.Run(fmt.Sprintf("%s, %s, chunked %v", name, path, chunked), func(t *testing.T) {
 					u1, u2 := play(t, refusal(500, `{"error":{"message":"oops"}}`)), play(t, drill.Healthy(drill.Answer{}))
 					r := newRig(t, over("rules: []", u1.URL(), u2.URL()))

@@ -37,7 +37,7 @@ func tellTale(secrets []string) drill.Script {
 		n, _ := strconv.Atoi(turn)
 		n %= len(secrets)
 		told := ""
-		for _, s := range slices.Concat(secrets[n:], secrets[:n]) {
+		for _, s := range slices.Concat(secrets[n:], secrets[:n])[:4] {
 			told += strings.Join(echoes(s), " ") + "\n"
 		}
 		if n%2 == 0 {
