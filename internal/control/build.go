@@ -117,7 +117,7 @@ func (b *builder) candidate(chain *route.Chain, rc *route.Candidate) Candidate {
 		s = b.c.deps.Handler.Ledger().Candidate(string(rc.ID), b.now)
 		b.figures[rc.ID] = s
 	}
-	key := proxy.Key(rc.ID)
+	key, wider := proxy.Keys(rc)
 	count := board.Counters(key)
 	c := Candidate{
 		Index: rc.Index, Tier: rc.Tier, Name: b.name(shownName(chain.Pool, &rc.Candidate)), Model: b.name(rc.Model),
@@ -129,7 +129,7 @@ func (b *builder) candidate(chain *route.Chain, rc *route.Candidate) Candidate {
 	if s.LastErrorAt.After(count.LastErrorAt) {
 		c.LastError, c.LastErrorAt = b.prose(s.LastError), moment(s.LastErrorAt)
 	}
-	switch standing, f := board.Standing(key, b.now); standing {
+	switch standing, f := board.Standing(key, b.now, wider...); standing {
 	case health.Frozen:
 		c.State, c.SecondsLeft, c.Reason = StateFrozen, secondsLeft(f.Until, b.now), b.prose(f.Reason)
 	case health.Probation:
@@ -178,21 +178,19 @@ func (b *builder) settings(c *config.Candidate) Settings {
 	return s
 }
 
-// freezes lists the running freezes, one entry per chain that holds the identity,
+// freezes lists the frozen candidates, one entry per chain that holds the identity,
 // in the order of the chains. What no chain holds any more is nobody's concern.
 func (b *builder) freezes() []Freeze {
-	running := map[health.Key]health.Freeze{}
-	for _, f := range b.c.deps.Handler.Board().Freezes(b.now) {
-		running[f.Key] = f
-	}
+	board := b.c.deps.Handler.Board()
 	list := []Freeze{}
 	for _, chain := range b.s.Routes.Chains() {
 		seen := map[route.ID]bool{}
 		for _, tier := range chain.Tiers {
 			for i := range tier {
 				c := &tier[i]
-				f, frozen := running[proxy.Key(c.ID)]
-				if !frozen || seen[c.ID] {
+				own, wider := proxy.Keys(c)
+				standing, f := board.Standing(own, b.now, wider...)
+				if standing != health.Frozen || seen[c.ID] {
 					continue
 				}
 				seen[c.ID] = true

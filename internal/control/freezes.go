@@ -162,29 +162,65 @@ func removeFreeze(c *call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	n := c.thaw(picked)
+	n, shared := c.thaw(picked)
 	if n == 0 {
 		return c.labels(chain, picked) + ": not frozen", nil
 	}
 	what := c.labels(chain, picked) + ": no longer frozen"
 	c.changed(what)
+	if shared {
+		what += "\nneither are the others that share its key or host, which was frozen"
+	}
 	return what + c.elsewhere(chain, picked), nil
 }
 
-// thaw lifts freezes and ends probations, and counts the identities that had one.
-func (c *call) thaw(picked []*route.Candidate) (n int) {
-	h := c.c.deps.Handler
+// thaw lifts freezes and ends probations, those of keys and hosts too, and counts
+// the identities that had one. shared says that others had it with them.
+func (c *call) thaw(picked []*route.Candidate) (n int, shared bool) {
+	board := c.c.deps.Handler.Board()
+	before := c.frozen()
 	for _, k := range picked {
-		key := proxy.Key(k.ID)
-		standing, _ := h.Board().Standing(key, c.now)
-		h.Board().Thaw(key, c.now)
-		if standing == health.Ready {
-			continue
+		own, wider := proxy.Keys(k)
+		if standing, _ := board.Standing(own, c.now, wider...); standing != health.Ready {
+			n++
 		}
-		h.Ledger().Thaw(string(k.ID), c.now)
-		n++
 	}
-	return n
+	for _, k := range picked {
+		own, wider := proxy.Keys(k)
+		board.Thaw(own, c.now)
+		for _, w := range wider {
+			shared = board.Thaw(w, c.now) || shared
+		}
+	}
+	c.thawed(before)
+	return n, shared
+}
+
+// frozen are the identities that are frozen now.
+func (c *call) frozen() map[route.ID]bool {
+	frozen := map[route.ID]bool{}
+	for _, chain := range c.s.Routes.Chains() {
+		for _, tier := range chain.Tiers {
+			for i := range tier {
+				own, wider := proxy.Keys(&tier[i])
+				if standing, _ := c.c.deps.Handler.Board().Standing(own, c.now, wider...); standing == health.Frozen {
+					frozen[tier[i].ID] = true
+				}
+			}
+		}
+	}
+	return frozen
+}
+
+// thawed takes back what the history says of the time to come for those that were
+// frozen and are not any more.
+func (c *call) thawed(before map[route.ID]bool) {
+	still := c.frozen()
+	for id := range before {
+		if !still[id] {
+			c.c.deps.Handler.Ledger().Thaw(string(id), c.now)
+		}
+	}
 }
 
 func clearFreezes(c *call) (string, error) {
@@ -204,13 +240,12 @@ func clearFreezes(c *call) (string, error) {
 				all = append(all, &tier[i])
 			}
 		}
-		n, of = c.thaw(all), " of "+c.name(chain.Model)
+		n, _ = c.thaw(all)
+		of = " of " + c.name(chain.Model)
 	} else {
-		frozen := h.Board().Freezes(c.now)
+		before := c.frozen()
 		n = h.Board().ThawAll(c.now)
-		for _, f := range frozen {
-			h.Ledger().Thaw(strings.TrimPrefix(string(f.Key), string(proxy.Key(""))), c.now)
-		}
+		c.thawed(before)
 	}
 	if n == 0 {
 		return "nobody is frozen", nil

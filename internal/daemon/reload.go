@@ -180,7 +180,10 @@ func (d *Daemon) retain(snap *proxy.Snapshot) {
 		for _, tier := range chain.Tiers {
 			for _, c := range tier {
 				ids[string(c.ID)] = true
-				kept[proxy.Key(c.ID)] = true
+				own, wider := proxy.Keys(&c)
+				for _, k := range append(wider, own) {
+					kept[k] = true
+				}
 			}
 		}
 	}

@@ -16,8 +16,9 @@ import (
 )
 
 // Key names what is judged. The scope is its prefix: "u:" with a route.ID is
-// one upstream and model; "k:" (a credential) and "h:" (a host) are reserved
-// for wider freezes.
+// one upstream and model, and what leases and streaks are counted by. Freezes may
+// be wider: "k:" is a credential, with whatever model, "h:" a host, with whatever
+// credential. A candidate is frozen while one of its keys is.
 type Key string
 
 // Standing is what a key's freeze means at a moment.
@@ -107,11 +108,28 @@ func (e *entry) clear() {
 }
 
 // Standing tells how k stands at now, with its freeze unless it is Ready; on
-// Probation the freeze's Until is in the past. It is advice for planning:
-// only Acquire decides.
-func (b *Board) Standing(k Key, now time.Time) (Standing, Freeze) {
+// Probation the freeze's Until is in the past. With wider keys it is the worst of
+// all, and of several freezes the one that is over last. It is advice for
+// planning: only Acquire decides.
+func (b *Board) Standing(k Key, now time.Time, wider ...Key) (Standing, Freeze) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	worst, freeze := b.standing(k, now)
+	for _, k := range wider {
+		s, f := b.standing(k, now)
+		if s == Ready {
+			continue
+		}
+		// A running freeze is over after any that is over already.
+		if worst == Ready || f.Until.After(freeze.Until) {
+			worst, freeze = s, f
+		}
+	}
+	return worst, freeze
+}
+
+// standing is Standing for one key. b.mu is held.
+func (b *Board) standing(k Key, now time.Time) (Standing, Freeze) {
 	e := b.entries[k]
 	if e == nil {
 		return Ready, Freeze{}
@@ -119,7 +137,8 @@ func (b *Board) Standing(k Key, now time.Time) (Standing, Freeze) {
 	return e.standing(now), e.freeze
 }
 
-// InFlight returns how many leases of k are not settled yet.
+// InFlight returns how many leases of k are not settled yet; of a wider key only
+// those that began while it was frozen or on probation.
 func (b *Board) InFlight(k Key) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,43 +148,62 @@ func (b *Board) InFlight(k Key) int {
 	return 0
 }
 
-// Acquire is the gate before every attempt. A frozen key is refused, with its
-// freeze. On probation the first caller gets the lease that is the trial; until
-// that one is settled, others are refused, with the freeze that is over, unless
-// the caller has no other upstream left and says so with last. A granted lease
-// must be settled.
-func (b *Board) Acquire(k Key, now time.Time, last bool) (*Lease, Freeze, bool) {
+// Acquire is the gate before every attempt: k, and the wider keys that k is
+// frozen with, stand together. A frozen one is refused, with its freeze. On
+// probation the first caller gets the lease that is the trial; until that one is
+// settled, others are refused, with the freeze that is over, unless the caller has
+// no other upstream left and says so with last. A granted lease must be settled.
+func (b *Board) Acquire(k Key, now time.Time, last bool, wider ...Key) (*Lease, Freeze, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.entry(k)
-	switch e.standing(now) {
-	case Frozen:
-		return nil, e.freeze, false
-	case Probation:
-		if e.trial != nil && !last {
-			return nil, e.freeze, false
+	freeze, refused := e.refusal(now, last)
+	for _, k := range wider {
+		// Of several the one that is over last; it keeps the caller out longest.
+		if w := b.entries[k]; w != nil {
+			if f, no := w.refusal(now, last); no && (!refused || f.Until.After(freeze.Until)) {
+				freeze, refused = f, true
+			}
 		}
 	}
-	return b.grant(e, now), Freeze{}, true
+	if refused {
+		return nil, freeze, false
+	}
+	return b.grant(k, e, wider, now), Freeze{}, true
+}
+
+// refusal is the freeze for which e lets nobody in now, if it lets nobody in.
+func (e *entry) refusal(now time.Time, last bool) (Freeze, bool) {
+	switch e.standing(now) {
+	case Frozen:
+		return e.freeze, true
+	case Probation:
+		return e.freeze, e.trial != nil && !last
+	}
+	return Freeze{}, false
 }
 
 // Seize grants a lease whatever the standing: for the one attempt at the
 // upstream nearest its thaw when all are frozen. It must be settled.
-func (b *Board) Seize(k Key, now time.Time) *Lease {
+func (b *Board) Seize(k Key, now time.Time, wider ...Key) *Lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.grant(b.entry(k), now)
+	return b.grant(k, b.entry(k), wider, now)
 }
 
-// grant makes a lease of e, the trial if e is on probation and has none.
-// b.mu is held.
-func (b *Board) grant(e *entry, now time.Time) *Lease {
-	l := &Lease{board: b, entry: e, epoch: e.epoch}
-	if e.trial == nil && e.standing(now) == Probation {
-		l.trial = true
-		e.trial = l
+// grant makes a lease of k, whose entry is e, and the trial of what is on probation
+// and has none. Of the wider keys it holds those that are not ready: only they have
+// a freeze that it could lift. b.mu is held.
+func (b *Board) grant(k Key, e *entry, wider []Key, now time.Time) *Lease {
+	l := &Lease{board: b, own: stake{key: k, entry: e}}
+	l.own.begin(l, now)
+	for _, k := range wider {
+		if w := b.entries[k]; w != nil && w.standing(now) != Ready {
+			s := stake{key: k, entry: w}
+			s.begin(l, now)
+			l.wider = append(l.wider, s)
+		}
 	}
-	e.inFlight++
 	return l
 }
 

@@ -153,7 +153,7 @@ func TestFailureOnProbationTellsTheLastLength(t *testing.T) {
 		if !probation || last != time.Duration(length)*time.Second {
 			t.Fatalf("on probation after %v s: last %v, probation %v", length, last, probation)
 		}
-		if l2, p2 := trial.Again(at(now)); l2 != last || p2 != probation {
+		if l2, p2 := trial.Again(k, at(now)); l2 != last || p2 != probation {
 			t.Fatalf("lease says %v %v", l2, p2)
 		}
 		length *= 2
@@ -175,7 +175,7 @@ func TestAgainForStragglersAndStrangers(t *testing.T) {
 	}
 	straggler := granted(t, b, 0, false, false)
 	freeze(b, 1, 2, Rule)
-	if _, probation := straggler.Again(at(5)); probation {
+	if _, probation := straggler.Again(k, at(5)); probation {
 		t.Fatal("an attempt begun before the freeze is no attempt on probation")
 	}
 	freeze(b, 5, 600, Person)
@@ -340,23 +340,6 @@ func TestThaw(t *testing.T) {
 	}
 	if fs := b.Freezes(at(8)); len(fs) != 0 {
 		t.Fatalf("freezes = %+v", fs)
-	}
-}
-
-func TestSoonest(t *testing.T) {
-	b := NewBoard()
-	keys := []Key{"u:1", "u:2", "u:3", "u:4", "u:unknown"}
-	if _, _, ok := b.Soonest(keys, at(0)); ok {
-		t.Fatal("none is frozen")
-	}
-	for i, seconds := range []time.Duration{30, 4, 4, 1} {
-		b.Freeze(keys[i], Freeze{Length: seconds * time.Second}, at(0))
-	}
-	if got, until, ok := b.Soonest(keys, at(2)); !ok || got != "u:2" || !until.Equal(at(4)) {
-		t.Fatalf("soonest = %v %v %v", got, until, ok) // u:4 is on probation already
-	}
-	if got, _, _ := b.Soonest([]Key{"u:3", "u:2"}, at(2)); got != "u:3" {
-		t.Fatalf("soonest = %v, want the first of equals", got)
 	}
 }
 

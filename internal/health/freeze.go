@@ -188,28 +188,6 @@ func (b *Board) Freezes(now time.Time) []Freeze {
 	return fs
 }
 
-// Soonest returns which of the keys that are frozen thaws first, and when; of
-// equals the first in keys. It is false where none is frozen.
-func (b *Board) Soonest(keys []Key, now time.Time) (Key, time.Time, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var best *entry
-	var key Key
-	for _, k := range keys {
-		e := b.entries[k]
-		if e == nil || e.standing(now) != Frozen {
-			continue
-		}
-		if best == nil || e.freeze.Until.Before(best.freeze.Until) {
-			best, key = e, k
-		}
-	}
-	if best == nil {
-		return "", time.Time{}, false
-	}
-	return key, best.freeze.Until, true
-}
-
 // maxText bounds what is kept of a reason or an error, in bytes: they quote
 // upstreams, and are held and saved per key.
 const maxText = 1 << 10

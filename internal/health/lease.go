@@ -1,6 +1,9 @@
 package health
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Outcome is how an attempt ended, seen from its upstream.
 type Outcome uint8
@@ -22,21 +25,41 @@ type Strike struct {
 }
 
 // Lease is the right to have one request in flight at an upstream. It holds
-// its entry, not its key: settled late, after a reload or after newer freezes
-// and trials, it still lands on the right entry, and touches only what it owns.
+// entries, not keys: settled late, after a reload or after newer freezes
+// and trials, it still lands on the right entries, and touches only what it owns.
 // Its methods may be called from any goroutine.
 type Lease struct {
 	board *Board
-	entry *entry
-	epoch uint64
-	trial bool
+	own   stake   // in the upstream itself
+	wider []stake // in wider keys that were frozen or on probation when it began
 
 	settled bool // guarded by board.mu
 }
 
-// Trial tells whether this is the single request that tries the upstream out
-// after a freeze.
-func (l *Lease) Trial() bool { return l.trial }
+// A stake is what a lease has to do with one key.
+type stake struct {
+	key   Key
+	entry *entry
+	epoch uint64 // the entry's when the lease began
+	trial bool
+}
+
+// begin counts the lease in, notes where the entry stands, and takes the trial if there is one to take.
+// The board's mutex is held.
+func (s *stake) begin(l *Lease, now time.Time) {
+	s.entry.inFlight++
+	s.epoch = s.entry.epoch
+	if s.entry.trial == nil && s.entry.standing(now) == Probation {
+		s.trial = true
+		s.entry.trial = l
+	}
+}
+
+// Trial tells whether this is the single request that tries the upstream, its
+// credential or its host out after a freeze.
+func (l *Lease) Trial() bool {
+	return l.own.trial || slices.ContainsFunc(l.wider, func(s stake) bool { return s.trial })
+}
 
 // Released notes that a healthy answer began to go to the client. That ends a
 // probation and lifts an automatic freeze, if they are older than this lease;
@@ -66,8 +89,7 @@ func (l *Lease) Settle(o Outcome, now time.Time, s Strike) {
 		return
 	}
 	l.settled = true
-	e := l.entry
-	e.inFlight--
+	e := l.own.entry
 	var c chan struct{}
 	switch o {
 	case OK:
@@ -81,30 +103,50 @@ func (l *Lease) Settle(o Outcome, now time.Time, s Strike) {
 			e.lastError, e.lastErrorAt = clip(s.Error), now
 		}
 	}
-	if e.trial == l {
-		e.trial = nil
+	l.own.end(l)
+	for i := range l.wider {
+		l.wider[i].end(l)
 	}
 	b.mu.Unlock()
 	wake(c)
 }
 
+// end counts the lease out and gives a trial's place back. The board's mutex is held.
+func (s *stake) end(l *Lease) {
+	s.entry.inFlight--
+	if s.entry.trial == l {
+		s.entry.trial = nil
+	}
+}
+
 // vindicate lifts what a success of this lease lifts. The board's mutex is
 // held; the result is to be woken after unlocking.
 func (l *Lease) vindicate(now time.Time) chan struct{} {
-	e := l.entry
-	if l.epoch != e.epoch {
-		return nil // frozen again since: this success is older news
+	lifted := l.own.vindicate(now)
+	for i := range l.wider {
+		lifted = l.wider[i].vindicate(now) || lifted
+	}
+	if !lifted {
+		return nil
+	}
+	return l.board.takeChanged()
+}
+
+func (s *stake) vindicate(now time.Time) (lifted bool) {
+	e := s.entry
+	if s.epoch != e.epoch {
+		return false // frozen again since: this success is older news
 	}
 	switch e.standing(now) {
 	case Frozen:
 		if e.freeze.By == Person {
-			return nil
+			return false
 		}
 	case Ready:
-		return nil
+		return false
 	}
 	e.clear()
-	return l.board.takeChanged()
+	return true
 }
 
 // Streak returns the consecutive failures that count at the lease's upstream,
@@ -112,15 +154,23 @@ func (l *Lease) vindicate(now time.Time) chan struct{} {
 func (l *Lease) Streak() int {
 	l.board.mu.Lock()
 	defer l.board.mu.Unlock()
-	return int(l.entry.streak)
+	return int(l.own.entry.streak)
 }
 
-// Again is Board.Again for the failure of this lease's attempt: one begun
-// before the freeze, and failing only now that the freeze is over, was no
-// attempt on probation.
-func (l *Lease) Again(now time.Time) (last time.Duration, probation bool) {
+// Again is Board.Again for the failure of this lease's attempt, at one of its
+// keys: one begun before the freeze, and failing only now that the freeze is over,
+// was no attempt on probation.
+func (l *Lease) Again(k Key, now time.Time) (last time.Duration, probation bool) {
 	l.board.mu.Lock()
 	defer l.board.mu.Unlock()
-	last, probation = l.entry.again(now)
-	return last, probation && l.epoch == l.entry.epoch
+	s := &l.own
+	if s.key != k {
+		i := slices.IndexFunc(l.wider, func(w stake) bool { return w.key == k })
+		if i < 0 {
+			return 0, false // it was ready when the attempt began
+		}
+		s = &l.wider[i]
+	}
+	last, probation = s.entry.again(now)
+	return last, probation && s.epoch == s.entry.epoch
 }

@@ -1,7 +1,7 @@
 package health
 
 import (
-	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,10 +28,47 @@ type modelFreeze struct {
 }
 
 type modelLease struct {
-	real  *Lease
+	real   *Lease
+	key    Key
+	stakes []*modelStake
+}
+
+// modelStake is what a lease has to do with one key.
+type modelStake struct {
 	key   Key
 	seq   int // freezes that there were when it began
 	trial bool
+}
+
+// at is the lease's stake in k, nil without one.
+func (l *modelLease) at(k Key) *modelStake {
+	for _, s := range l.stakes {
+		if s.key == k {
+			return s
+		}
+	}
+	return nil
+}
+
+// candidates are the keys that stand together: upstream, credential, host.
+var candidates = [][]Key{
+	{"u:1", "k:1", "h:1"},
+	{"u:2", "k:1", "h:1"}, // another model
+	{"u:3", "k:2", "h:1"}, // another key
+	{"u:4", "k:3", "h:2"},
+	{"u:5", "h:2"}, // without a key
+}
+
+// worst is how a candidate stands.
+func (m *model) worst(keys []Key) (worst Standing, until time.Time) {
+	for _, k := range keys {
+		if s := m.standing(k); s != Ready {
+			if f := m.current(k); until.IsZero() || f.until.After(until) {
+				worst, until = s, f.until
+			}
+		}
+	}
+	return worst, until
 }
 
 // current is the freeze of k that runs or is not lived down.
@@ -68,15 +105,15 @@ func (m *model) lift(k Key) {
 
 func (m *model) unmark(k Key) {
 	for _, l := range m.leases {
-		if l.key == k {
-			l.trial = false
+		if s := l.at(k); s != nil {
+			s.trial = false
 		}
 	}
 }
 
 func (m *model) trials(k Key) (n int) {
 	for _, l := range m.leases {
-		if l.key == k && l.trial {
+		if s := l.at(k); s != nil && s.trial {
 			n++
 		}
 	}
@@ -85,7 +122,7 @@ func (m *model) trials(k Key) (n int) {
 
 func (m *model) inFlight(k Key) (n int) {
 	for _, l := range m.leases {
-		if l.key == k {
+		if l.at(k) != nil {
 			n++
 		}
 	}
@@ -94,26 +131,44 @@ func (m *model) inFlight(k Key) (n int) {
 
 // success is what a release or a good end of l lifts.
 func (m *model) success(l *modelLease) {
-	f := m.current(l.key)
-	if f == nil || f.seq >= l.seq || (f.by == Person && m.standing(l.key) == Frozen) {
-		return
+	for _, s := range l.stakes {
+		f := m.current(s.key)
+		if f == nil || f.seq >= s.seq || f.by == Person && m.standing(s.key) == Frozen {
+			continue
+		}
+		m.lift(s.key)
 	}
-	m.lift(l.key)
 }
 
 func TestBoardAgainstModel(t *testing.T) {
-	keys := []Key{"u:1", "u:2", "u:3"}
+	var keys []Key
+	for _, c := range candidates {
+		for _, k := range c {
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		b := NewBoard()
 		m := &model{now: start, streak: map[Key]int64{}, frozen: map[Key]int64{}, hedged: map[Key]int64{}}
 		seq := 0
 		anyKey := rapid.SampledFrom(keys)
-		begin := func(l *Lease, k Key) {
-			trial := m.standing(k) == Probation && m.trials(k) == 0
-			if l.Trial() != trial {
-				t.Fatalf("%s: trial %v, want %v", k, l.Trial(), trial)
+		anyCandidate := rapid.SampledFrom(candidates)
+		begin := func(l *Lease, c []Key) {
+			ml, trial := &modelLease{real: l, key: c[0]}, false
+			for i, k := range c {
+				if i > 0 && m.standing(k) == Ready {
+					continue // it can lift nothing there
+				}
+				s := &modelStake{key: k, seq: seq, trial: m.standing(k) == Probation && m.trials(k) == 0}
+				trial = trial || s.trial
+				ml.stakes = append(ml.stakes, s)
 			}
-			m.leases = append(m.leases, &modelLease{real: l, key: k, seq: seq, trial: trial})
+			if l.Trial() != trial {
+				t.Fatalf("%s: trial %v, want %v", c, l.Trial(), trial)
+			}
+			m.leases = append(m.leases, ml)
 		}
 		pick := func(t *rapid.T) (i int, some bool) {
 			if len(m.leases) == 0 {
@@ -126,21 +181,48 @@ func TestBoardAgainstModel(t *testing.T) {
 				m.now = m.now.Add(time.Duration(rapid.IntRange(0, 5).Draw(t, "seconds")) * time.Second)
 			},
 			"acquire": func(t *rapid.T) {
-				k, last := anyKey.Draw(t, "key"), rapid.Bool().Draw(t, "last")
-				want := m.standing(k) == Ready || m.standing(k) == Probation && (last || m.trials(k) == 0)
-				l, f, ok := b.Acquire(k, m.now, last)
-				if ok != want {
-					t.Fatalf("%s: granted %v, want %v", k, ok, want)
+				c, last := anyCandidate.Draw(t, "candidate"), rapid.Bool().Draw(t, "last")
+				var until time.Time // of what keeps it out longest
+				for _, k := range c {
+					if m.standing(k) == Frozen || m.standing(k) == Probation && !last && m.trials(k) > 0 {
+						if f := m.current(k); f.until.After(until) {
+							until = f.until
+						}
+					}
+				}
+				l, f, ok := b.Acquire(c[0], m.now, last, c[1:]...)
+				if ok != until.IsZero() {
+					t.Fatalf("%s: granted %v, want %v", c, ok, until.IsZero())
 				}
 				if ok {
-					begin(l, k)
-				} else if c := m.current(k); !f.Until.Equal(c.until) || f.By != c.by {
-					t.Fatalf("%s: refused for %+v, want %+v", k, f, c)
+					begin(l, c)
+				} else if !f.Until.Equal(until) {
+					t.Fatalf("%s: refused for %+v, want %v", c, f, until)
 				}
 			},
 			"seize": func(t *rapid.T) {
-				k := anyKey.Draw(t, "key")
-				begin(b.Seize(k, m.now), k)
+				c := anyCandidate.Draw(t, "candidate")
+				begin(b.Seize(c[0], m.now, c[1:]...), c)
+			},
+			"again": func(t *rapid.T) {
+				i, some := pick(t)
+				if !some {
+					return
+				}
+				l, k := m.leases[i], anyKey.Draw(t, "key")
+				var last time.Duration
+				probation := false
+				if s := l.at(k); s != nil {
+					if f := m.current(k); f != nil {
+						probation = m.standing(k) == Probation && f.seq < s.seq
+						if f.by != Person {
+							last = f.length
+						}
+					}
+				}
+				if gotLast, got := l.real.Again(k, m.now); gotLast != last || got != probation {
+					t.Fatalf("%s of %s: again %v %v, want %v %v", k, l.key, gotLast, got, last, probation)
+				}
 			},
 			"release": func(t *rapid.T) {
 				if i, some := pick(t); some {
@@ -229,7 +311,6 @@ func TestBoardAgainstModel(t *testing.T) {
 
 func check(t *rapid.T, b *Board, m *model, keys []Key) {
 	running := 0
-	var soonest *modelFreeze
 	for _, k := range keys {
 		c := m.current(k)
 		s, f := b.Standing(k, m.now)
@@ -256,16 +337,15 @@ func check(t *rapid.T, b *Board, m *model, keys []Key) {
 		}
 		if s == Frozen {
 			running++
-			if soonest == nil || c.until.Before(soonest.until) {
-				soonest = c
-			}
 		}
 	}
 	if fs := b.Freezes(m.now); len(fs) != running {
 		t.Fatalf("freezes %+v, want %d", fs, running)
 	}
-	k, until, ok := b.Soonest(keys, m.now)
-	if ok != (soonest != nil) || ok && (k != soonest.key || !until.Equal(soonest.until)) {
-		t.Fatalf("soonest %v %v %v, want %s", k, until, ok, fmt.Sprint(soonest))
+	for _, c := range candidates {
+		want, until := m.worst(c)
+		if got, f := b.Standing(c[0], m.now, c[1:]...); got != want || !f.Until.Equal(until) {
+			t.Fatalf("%s: %v until %v, want %v until %v", c, got, f.Until, want, until)
+		}
 	}
 }

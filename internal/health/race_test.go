@@ -65,13 +65,13 @@ func TestConcurrentUse(t *testing.T) {
 				case 3:
 					b.Import(b.Export(now), now)
 				case 4:
-					b.Soonest(keys, now)
+					b.Standing(key, now, keys...)
 					b.Freezes(now)
 					b.Changed()
 				}
-				l := b.Seize(key, now)
+				l := b.Seize(key, now, keys[(g+i+1)%3])
 				l.Released(now)
-				l.Again(now)
+				l.Again(key, now)
 				l.Settle(Outcome(i%3), now, Strike{Counts: true})
 				l.Streak()
 			}
@@ -98,10 +98,10 @@ func TestSleepToTheSoonestThaw(t *testing.T) {
 					time.AfterFunc(20*time.Second, func() { b.Thaw("u:2", time.Now()) })
 				}
 				changed := b.Changed()
-				_, until, _ := b.Soonest([]Key{k, "u:2"}, time.Now())
+				_, soonest := b.Standing(k, time.Now())
 				select {
 				case <-changed:
-				case <-time.After(time.Until(until)):
+				case <-time.After(time.Until(soonest.Until)):
 				}
 				want := time.Minute
 				if thawed {

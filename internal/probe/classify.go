@@ -2,10 +2,12 @@ package probe
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"net/textproto"
+	"os"
 	"strings"
 	"syscall"
 
@@ -39,6 +41,7 @@ func Classify(ctx context.Context, phase Phase, err error) *Failure {
 	default:
 		f.Text = account(err)
 	}
+	f.Unreached = f.Phase == Dial && (errors.Is(cause, ErrConnectBudget) || cause == nil && unreached(err))
 	if f.Phase > Dial && (f.Kind == Stalled || f.Kind == Timeout) {
 		f.Text += " (" + where[phase] + ")"
 	}
@@ -64,6 +67,31 @@ func account(err error) string {
 		return "the answer's head is malformed"
 	}
 	return unquoted(err.Error())
+}
+
+// unreached says whether an error before there was a connection is the host's: not
+// one of a proxy on the way, nor of this machine, nor of the request.
+func unreached(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		switch {
+		case op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks"):
+			return false
+		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.ENOBUFS):
+			return false
+		}
+		return true
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	// The connection ended within the handshake, or it took too long.
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // unquoted leaves out what stands between quotes. There net/http repeats pieces of a

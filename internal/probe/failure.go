@@ -101,6 +101,10 @@ type Failure struct {
 	Empty, WellFormed bool
 	// Usage is what the answer reported before it failed; nil without a report.
 	Usage *wire.Usage
+	// Unreached says that there was no connection: the host refused it, has no
+	// address, fails at TLS or does not answer in time. Whatever key or model had
+	// been asked for, it would have been the same.
+	Unreached bool
 	// Cause is what cancelled the attempt, one of this package's errors; nil where
 	// nobody did.
 	Cause error

@@ -54,21 +54,10 @@ func (h *Handler) Board() *health.Board { return h.board }
 // Ledger is what happened; it outlives snapshots.
 func (h *Handler) Ledger() *stats.Ledger { return h.ledger }
 
-// Frozen counts the identities that are frozen now.
-func (h *Handler) Frozen() (n int) {
-	now := time.Now()
-	for _, f := range h.board.Freezes(now) {
-		if f.Until.After(now) {
-			n++
-		}
-	}
-	return n
-}
-
 // Owners is where identifiers in answers came from; it outlives snapshots.
 func (h *Handler) Owners() *owner.Book { return h.owners }
 
-// Key is an identity on the board.
+// Key is an identity on the board, by itself; see Keys.
 func Key(id route.ID) health.Key { return key(id) }
 
 // Target is the switch of target mode.
@@ -204,7 +193,7 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 		}
 		strike = r.strike(true, t.Text)
 		if freeze, enough := r.enough(win.lease, t.Text); enough {
-			t.Hedged, t.Froze = true, r.put(win.candidate, freeze, time.Now())
+			t.Hedged, t.Froze = true, r.put(win.candidate, key(win.candidate.ID), freeze, time.Now())
 		}
 		if x.Ending() == probe.Broken {
 			abort(w, r.req)
@@ -287,22 +276,3 @@ func (r *run) delivery(*route.Candidate) delivery {
 
 // load is how many requests a candidate has in flight, for plans.
 func (h *Handler) load(id route.ID) int { return h.board.InFlight(key(id)) }
-
-// why says, for plans, why a candidate is passed over. It is advice: Acquire decides.
-func (h *Handler) why(id route.ID) (string, bool) {
-	now := time.Now()
-	if standing, freeze := h.board.Standing(key(id), now); standing == health.Frozen {
-		return frozenFor(freeze, now), true
-	}
-	return "", false
-}
-
-// soonest is how long until the first of these thaws; 0 where none is frozen.
-func (h *Handler) soonest(keys []health.Key) time.Duration {
-	now := time.Now()
-	_, until, ok := h.board.Soonest(keys, now)
-	if !ok {
-		return 0
-	}
-	return max(until.Sub(now), 0)
-}

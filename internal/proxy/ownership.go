@@ -273,14 +273,14 @@ func (r *run) ownerAway(o owner.Owner, in bool) *answer {
 		for _, tier := range r.chain.Tiers {
 			for i := range tier {
 				if c := &tier[i]; string(c.ID) == o.Identity {
-					why, _ := r.h.why(c.ID)
+					why, _ := r.reason(c.ID)
 					a.message = "the request refers to state that lives in the account of '" + r.redact.Quote(c.Name, 200) + "', which cannot be asked now"
 					if why != "" {
 						a.message += ": " + why
 					} else if !c.Enabled {
 						a.message += ": it is disabled"
 					}
-					a.retry = r.h.soonest(r.keysOf(c.ID))
+					a.retry = r.thaw(c.ID)
 				}
 			}
 		}

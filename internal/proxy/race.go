@@ -111,7 +111,7 @@ func (r *run) rest(ctx context.Context, end time.Time, interval time.Duration) b
 		changed, off := r.h.board.Changed(), r.h.target.ends()
 		now, at := time.Now(), next
 		if r.allFrozen() {
-			slept, at = true, now.Add(r.h.soonest(r.keys()))
+			slept, at = true, now.Add(r.soonest())
 		} else if slept {
 			return true
 		}
@@ -139,8 +139,8 @@ func (r *run) rest(ctx context.Context, end time.Time, interval time.Duration) b
 // allFrozen says whether nobody in the chain can be called now, and somebody can
 // when freezes are over.
 func (r *run) allFrozen() bool {
-	plan := r.chain.Plan("", r.h.load, r.h.why)
-	return len(plan.Steps) == 0 && r.h.soonest(r.keys()) > 0
+	plan := r.chain.Plan("", r.h.load, r.reason)
+	return len(plan.Steps) == 0 && r.soonest() > 0
 }
 
 // untargeted is the answer when target mode's time is up.

@@ -103,7 +103,7 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ r
 	}
 	lease.Settle(outcome, now, r.strike(t.Verdict == stats.Failed, account))
 	wait, again = d.Wait, d.Next == rule.Again && !gaveUp
-	if left := r.h.soonest([]health.Key{key(c.ID)}); again && left > wait {
+	if left := r.thaw(c.ID); again && left > wait {
 		// Frozen, by whomever, for longer than this request would wait: a retry
 		// would only be refused. A little longer it waits all the same.
 		again, wait = left-wait <= time.Second, left
@@ -142,31 +142,44 @@ func blameless(f *probe.Failure) bool {
 // shortestFreeze is the shortest that there is by itself.
 const shortestFreeze = time.Second
 
-// freeze puts the freeze that follows a failure on the board, before the lease is
+// freeze puts the freezes that follow a failure on the board, before the lease is
 // settled so that no trial slips in between. It is true where the candidate has
 // failed so often that a retry has to give up.
 func (r *run) freeze(c *route.Candidate, lease *health.Lease, f *probe.Failure, d rule.Decision, account string, now time.Time, t *stats.Try) (gaveUp bool) {
-	freeze := health.Freeze{Length: d.Freeze, By: health.Rule, Reason: account}
+	keys := r.s.keys[c.ID]
+	at := keys.at(d.Scope)
+	freezes := map[health.Key]health.Freeze{}
+	add := func(at health.Key, f health.Freeze) {
+		if f.Length > freezes[at].Length {
+			freezes[at] = f
+		}
+	}
+	add(at, health.Freeze{Length: d.Freeze, By: health.Rule, Reason: account})
 	if !blameless(f) {
-		previous, onProbation := lease.Again(now)
-		if onProbation && (d.Grow || d.Freeze == 0) {
-			// The trial failed and nobody says for how long: frozen again, in
-			// chains for twice the time. After a person's freeze, which is no measure
-			// for this, growth begins with the shortest.
-			if !r.chain.Pool {
-				previous = max(2*previous, shortestFreeze)
+		if d.Freeze == 0 {
+			at = keys.at(rule.Evidence(rule.Case{Failure: f}))
+		}
+		for _, k := range []health.Key{at, keys.own} {
+			previous, onProbation := lease.Again(k, now)
+			if onProbation && (d.Grow || d.Freeze == 0) {
+				// The trial failed and nobody says for how long: frozen again, in
+				// chains for twice the time. After a person's freeze, which is no
+				// measure for this, growth begins with the shortest. A failure that
+				// does not speak for the whole host or key passes their trial on.
+				if !r.chain.Pool {
+					previous = max(2*previous, shortestFreeze)
+				}
+				add(k, health.Freeze{Length: min(max(d.Freeze, previous), r.s.Config.Server.FreezeMax), By: health.Rule, Reason: account})
 			}
-			freeze.Length = min(max(d.Freeze, previous), r.s.Config.Server.FreezeMax)
 		}
 		if hedge, enough := r.enough(lease, account); enough && !(f.Empty && f.WellFormed) {
 			gaveUp = true
-			if hedge.Length > freeze.Length {
-				freeze, t.Hedged = hedge, true
-			}
+			t.Hedged = hedge.Length > freezes[keys.own].Length
+			add(keys.own, hedge)
 		}
 	}
-	if freeze.Length > 0 {
-		t.Froze = r.put(c, freeze, now)
+	for at, freeze := range freezes {
+		t.Froze = max(t.Froze, r.put(c, at, freeze, now))
 	}
 	return gaveUp
 }
@@ -179,13 +192,6 @@ func (r *run) enough(lease *health.Lease, account string) (health.Freeze, bool) 
 	return health.Freeze{Length: min(server.AutoHedge, server.FreezeMax), By: health.Streak,
 			Reason: fmt.Sprintf("%d failures in a row, the last: %s", n, account)},
 		r.strikes() && server.AutoHedgeThreshold > 0 && n >= server.AutoHedgeThreshold
-}
-
-// put freezes a candidate, and returns for how long it is frozen then.
-func (r *run) put(c *route.Candidate, f health.Freeze, now time.Time) time.Duration {
-	holds := r.h.board.Freeze(key(c.ID), f, now)
-	r.h.ledger.MarkFrozen(string(c.ID), now, holds.Until)
-	return holds.Until.Sub(now)
 }
 
 // strikes says whether failures count towards auto-hedge here.
@@ -299,7 +305,7 @@ func (r *run) attempts() []string {
 		if i := slices.IndexFunc(r.lines, func(l line) bool { return l.candidate == step.Candidate }); i >= 0 {
 			l = r.lines[i]
 		}
-		if reason, still := r.h.why(step.ID); l.frozen && still {
+		if reason, still := r.reason(step.ID); l.frozen && still {
 			l.text = reason
 		}
 		name := l.candidate.Name
@@ -317,7 +323,7 @@ func (r *run) attempts() []string {
 
 // exhausted is the answer when no candidate is left.
 func (r *run) exhausted(why string) *answer {
-	a := &answer{status: http.StatusBadGateway, kind: "upstream_all_failed", code: "upstream_all_failed", model: r.chain.Model, attempts: r.attempts(), retry: r.h.soonest(r.keys())}
+	a := &answer{status: http.StatusBadGateway, kind: "upstream_all_failed", code: "upstream_all_failed", model: r.chain.Model, attempts: r.attempts(), retry: r.soonest()}
 	what := "virtual model '" + r.chain.Model + "'"
 	if r.chain.Pool {
 		what = "the pool"
@@ -344,21 +350,6 @@ func (r *run) frozenThroughout() bool {
 	}
 	return frozen
 }
-
-// keys are the chain's candidates on the board.
-func (r *run) keys() (keys []health.Key) {
-	for _, tier := range r.chain.Tiers {
-		for i := range tier {
-			if tier[i].Enabled {
-				keys = append(keys, key(tier[i].ID))
-			}
-		}
-	}
-	return keys
-}
-
-// keysOf is one identity on the board.
-func (r *run) keysOf(id route.ID) []health.Key { return []health.Key{key(id)} }
 
 // left is what remains of chain_timeout; 0 = no bound.
 func (r *run) left() time.Duration {

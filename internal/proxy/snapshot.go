@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"understudy/internal/config"
+	"understudy/internal/health"
 	"understudy/internal/route"
 	"understudy/internal/rule"
 )
@@ -22,6 +23,8 @@ type Snapshot struct {
 	Redact *Redactor
 
 	rules   map[*route.Chain]*rule.Set
+	keys    map[route.ID]*keyset      // on the board
+	sharing map[health.Key][]route.ID // whom a freeze of a key stops
 	models  map[string]*config.VirtualModel
 	ignored map[config.IgnoredEndpoint]bool
 	origins map[string]bool
@@ -47,6 +50,7 @@ func Compile(cfg *config.Config) (*Snapshot, error) {
 			s.rules[chain] = rule.New(s.models[chain.Model].Rules, cfg.Rules)
 		}
 	}
+	s.stand()
 	for _, e := range cfg.Server.IgnoredErrorEndpoints {
 		s.ignored[e] = true
 	}

@@ -49,13 +49,13 @@ type report struct {
 
 // walk goes along the chain once, in the plan's order.
 func (r *run) walk(ctx context.Context) result {
-	plan := r.chain.Plan(r.sticky, r.h.load, r.h.why)
+	plan := r.chain.Plan(r.sticky, r.h.load, r.reason)
 	r.round, r.why = 0, ""
 	r.order = plan.Order
 	for _, skip := range plan.Skips {
 		left := time.Duration(0)
 		if skip.Reason != route.ReasonDisabled {
-			left = r.h.soonest([]health.Key{key(skip.ID)})
+			left = r.thaw(skip.ID)
 		}
 		r.skip(skip.Candidate, skip.Reason, left)
 	}
@@ -207,7 +207,8 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 		return false
 	}
 	now := time.Now()
-	lease, freeze, ok := w.h.board.Acquire(key(c.ID), now, w.last)
+	keys := w.s.keys[c.ID]
+	lease, freeze, ok := w.h.board.Acquire(keys.own, now, w.last, keys.wider...)
 	if !ok {
 		if freeze.Until.After(now) {
 			w.skip(c, frozenFor(freeze, now), freeze.Until.Sub(now))
@@ -227,16 +228,17 @@ func (w *walk) soonest() {
 	var nearest *seat
 	var thaw time.Time
 	for _, step := range w.order {
-		_, until, frozen := w.h.board.Soonest([]health.Key{key(step.ID)}, now)
-		if !frozen || !step.Enabled || nearest != nil && !until.Before(thaw) {
+		freeze, frozen := w.frozen(step.ID, now)
+		if !frozen || !step.Enabled || nearest != nil && !freeze.Until.Before(thaw) {
 			continue
 		}
 		if id, missing := identify(step.Candidate); missing == "" {
-			nearest, thaw = &seat{c: step.Candidate, n: 1, id: id}, until
+			nearest, thaw = &seat{c: step.Candidate, n: 1, id: id}, freeze.Until
 		}
 	}
 	if nearest != nil {
-		nearest.lease = w.h.board.Seize(key(nearest.c.ID), now)
+		keys := w.s.keys[nearest.c.ID]
+		nearest.lease = w.h.board.Seize(keys.own, now, keys.wider...)
 		w.attempt(nearest)
 	}
 }

@@ -57,6 +57,35 @@ func keyDigest(c config.Candidate) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// hostID names where c is: the scheme, name and port of its base URL, spelled so
+// that the same host comes out equal.
+func hostID(c config.Candidate) string {
+	if c.BaseURL == nil {
+		return ""
+	}
+	return normalURL(&url.URL{Scheme: c.BaseURL.Scheme, Host: c.BaseURL.Host})
+}
+
+// keyID names the account of c, with whatever model: its host and what c says of
+// who is calling, as 16 hex digits of a digest. It is "" where c says nothing: then
+// the client's own credential is sent on, and there is no account to tell.
+func keyID(c config.Candidate) string {
+	digest := keyDigest(c)
+	var inURL []string
+	if c.BaseURL != nil {
+		for _, secret := range config.Secrets(c.BaseURL) {
+			d := secret.Digest()
+			inURL = append(inURL, hex.EncodeToString(d[:]))
+		}
+	}
+	if digest == "" && inURL == nil {
+		return ""
+	}
+	slices.Sort(inURL)
+	sum := sha256.Sum256([]byte(hostID(c) + "\x00" + digest + "\x00" + strings.Join(inURL, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
 func secretDigest(source string, resolve func() (config.Secret, error)) string {
 	s, err := resolve()
 	if err != nil {

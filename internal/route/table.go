@@ -33,6 +33,10 @@ type Candidate struct {
 	// id, else the name given, else ID. It is unique in its tier: where two
 	// members would share one, ID is added to it.
 	RendezvousID string
+	// KeyID is shared by the candidates of one account, with whatever model; ""
+	// without a credential. HostID is shared by those of one host, with whatever
+	// credential. Freezes may reach as far as these.
+	KeyID, HostID string
 }
 
 // Chain is the ordered tiers that serve one virtual model, or the pool. It is
@@ -111,7 +115,7 @@ func (t *Table) tiers(in [][]config.Candidate) [][]Candidate {
 		for j, m := range members {
 			index++
 			m.Index, m.Tier = index, i+1
-			c := Candidate{Candidate: m, ID: Identity(m)}
+			c := Candidate{Candidate: m, ID: Identity(m), KeyID: keyID(m), HostID: hostID(m)}
 			c.RendezvousID = rendezvousID(c)
 			seen[c.RendezvousID]++
 			t.ids[c.ID] = struct{}{}

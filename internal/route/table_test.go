@@ -204,3 +204,51 @@ func TestIdentityTellsAccountsApartByHeader(t *testing.T) {
 		t.Error("the order of headers counts, or the second does not")
 	}
 }
+
+// Freezes may reach a whole account or a whole host.
+func TestScopesOfACandidate(t *testing.T) {
+	t.Setenv("ROUTE_TEST_KEY", "sk-1")
+	of := func(base string, change func(c *config.Candidate)) Candidate {
+		m := config.Candidate{BaseURL: mustURL(base), Model: "m", Name: "n", Credential: config.LiteralCredential("sk-1"), Weight: 1, Enabled: true}
+		if change != nil {
+			change(&m)
+		}
+		return chain([]config.Candidate{m}).Tiers[0][0]
+	}
+	const base = "https://api.example.com/v1"
+	c := of(base, nil)
+	if !regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(c.KeyID) || c.HostID != "https://api.example.com" {
+		t.Fatalf("key %q, host %q", c.KeyID, c.HostID)
+	}
+	keyless := func(c *config.Candidate) { c.Credential = config.Credential{} }
+	for _, tt := range []struct {
+		name      string
+		other     Candidate
+		key, host bool // the same
+	}{
+		{"another model", of(base, func(c *config.Candidate) { c.Model = "M" }), true, true},
+		{"another path", of("https://api.example.com/v2", nil), true, true},
+		{"the key from elsewhere", of(base, func(c *config.Candidate) { c.Credential = config.EnvCredential("ROUTE_TEST_KEY") }), true, true},
+		{"the host spelled otherwise", of("HTTPS://API.example.com:443", nil), true, true},
+		{"another key", of(base, func(c *config.Candidate) { c.Credential = config.LiteralCredential("sk-2") }), false, true},
+		{"no key", of(base, keyless), false, true},
+		{"a user in the URL", of("https://me:pass@api.example.com/v1", nil), false, true},
+		{"a key in the URL", of(base+"?key=abc", nil), false, true},
+		{"another scheme", of("http://api.example.com/v1", nil), false, false},
+		{"another port", of("https://api.example.com:8443/v1", nil), false, false},
+		{"another host", of("https://eu.example.com/v1", nil), false, false}, // where the same words may be another account
+	} {
+		if got := tt.other.KeyID == c.KeyID; got != tt.key {
+			t.Errorf("%s: the same key %v, want %v", tt.name, got, tt.key)
+		}
+		if got := tt.other.HostID == c.HostID; got != tt.host {
+			t.Errorf("%s: the same host %v, want %v", tt.name, got, tt.host)
+		}
+	}
+	if k := of(base, keyless).KeyID; k != "" {
+		t.Errorf("without a credential the key is %q", k)
+	}
+	if a, b := of(base+"?key=a&token=b", keyless).KeyID, of(base+"?token=b&key=a", keyless).KeyID; a != b || a == "" {
+		t.Errorf("keys in URLs: %q and %q", a, b)
+	}
+}

@@ -49,8 +49,10 @@ type Decision struct {
 	// probation the candidate is frozen for twice its last freeze, if that is
 	// more than Freeze, even if Freeze is 0.
 	Grow bool
-	Rule string // the rule's name, NoRule or PoolTable
-	Why  string // the conditions that held; never a secret, nor an upstream's words
+	// Scope is how far Freeze reaches.
+	Scope Scope
+	Rule  string // the rule's name, NoRule or PoolTable
+	Why   string // the conditions that held; never a secret, nor an upstream's words
 }
 
 // jitter is the largest share by which a backoff is lengthened at random, so
@@ -122,6 +124,13 @@ func backoff(r *config.Rule, n int, rnd float64) time.Duration {
 }
 
 func freeze(r *config.Rule, c Case, limit time.Duration) Decision {
+	d := length(r, c, limit)
+	d.Scope = scope(r, c)
+	return d
+}
+
+// length is the freeze that r says, without its scope.
+func length(r *config.Rule, c Case, limit time.Duration) Decision {
 	if r.FreezeGroup > 0 && r.Body != nil {
 		for _, text := range captures(r, c) {
 			if d, ok := captured(text, r.FreezeUnit); ok {

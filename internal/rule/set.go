@@ -156,6 +156,9 @@ func describeAction(r *config.Rule) string {
 		if r.FreezeGroup > 0 {
 			from = fmt.Sprintf("for group %d times %v, or the answer's hint, or ", r.FreezeGroup, r.FreezeUnit)
 		}
+		if r.Scope != "" && r.Scope != config.Scopes[0] {
+			from = "(scope " + r.Scope + ") " + from
+		}
 		return "freeze " + from + r.Freeze.String() + ", then next"
 	default:
 		return r.Action
