@@ -22,6 +22,7 @@ var may = map[string][]string{
 	"wire":           {},
 	"health":         {},
 	"stats":          {},
+	"archive":        {"stats"},
 	"route":          {"config"},
 	"probe":          {"wire"},
 	"rule":           {"config", "probe", "wire"},
@@ -32,10 +33,10 @@ var may = map[string][]string{
 	"web":            {"control"},
 	"console":        {"control"},
 	"drill":          {"wire"},
-	"daemon":         {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "proxy", "control"},
+	"daemon":         {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control"},
 	"upstreamtest":   {},
 	"archtest":       {},
-	"cmd/understudy": {"daemon", "web", "console", "drill", "config", "route", "proxy", "control"},
+	"cmd/understudy": {"daemon", "archive", "stats", "web", "console", "drill", "config", "route", "proxy", "control"},
 }
 
 // mustNot are imports from outside that a package has no business with.

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -254,4 +255,14 @@ type Record struct {
 	// Bodies is nil unless they are to be kept. The ledger keeps none: it hands
 	// them to the tap.
 	Bodies *Bodies
+}
+
+// Failed says whether the client got anything but a healthy answer. One that left
+// has not failed.
+func (r *Record) Failed() bool { return r.Ending != Success && r.Ending != Cancelled }
+
+// Troubled says whether some attempt failed so that rules were asked, whatever
+// became of the request.
+func (r *Record) Troubled() bool {
+	return slices.ContainsFunc(r.Tries, func(t Try) bool { return t.Failure != nil })
 }
