@@ -26,8 +26,7 @@ type Config struct {
 	Clients      []Client
 	// Store is nil where the file names no shared store.
 	Store *Store
-	// RequestLog is nil where the file keeps no request log.
-	RequestLog *RequestLog
+	RequestLog RequestLog
 	// Source is what was parsed.
 	Source Source
 }
@@ -213,11 +212,11 @@ type Store struct {
 	Prefix string     // in front of every key
 }
 
-// RequestLog is the log of requests kept on disk.
+// RequestLog is how much is kept on disk of the requests that are over.
 type RequestLog struct {
-	Keep   int  // requests, the newest; 0 = no limit
-	Days   int  // older ones are deleted; 0 = never
-	Bodies bool // keeps bodies too, not only the record
+	Keep   int    // requests, the newest; 0 = none
+	Days   int    // older ones are deleted; 0 = as old as Keep lets them become
+	Bodies string // off, failed, all: whose bodies are kept too
 }
 
 // Format is the spelling of a file.

@@ -109,7 +109,7 @@ rules:
   - {name: r, match: {status: 500, body_regex: 'Boom (\d+)'}, action: retry, max_attempts: 2, backoff_base: 0.5, max_wait: 1}
 clients: [{name: c, key: kk, models: [one, "*"], rpm: 1, tpm: 2, max_parallel: 3}]
 store: {url: "redis://h:6379/0"}
-request_log: {keep: 5, days: 0, bodies: true}
+request_log: {keep: 5, days: 0, bodies: all}
 `[1:])
 	toml := parsed(t, TOML, `
 [server]
@@ -203,7 +203,7 @@ url = "redis://h:6379/0"
 [request_log]
 keep = 5
 days = 0
-bodies = true
+bodies = "all"
 `[1:])
 	if diff := cmp.Diff(yaml, toml, sameConfig); diff != "" {
 		t.Errorf("(-yaml +toml):\n%s", diff)
@@ -463,3 +463,21 @@ func TestPathsCountFromTheFile(t *testing.T) {
 var sameRegexp = cmp.Comparer(func(a, b *regexp.Regexp) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.String() == b.String())
 })
+
+func TestRequestLog(t *testing.T) {
+	const more = "\nupstream: [{id: a, base_url: https://h}]"
+	for text, want := range map[string]RequestLog{
+		"":                              {10_000, 7, "off"},
+		"request_log: {}":               {10_000, 7, "off"},
+		"request_log:":                  {10_000, 7, "off"},
+		"request_log: {keep: 0}":        {0, 7, "off"},
+		"request_log: {bodies: off}":    {10_000, 7, "off"},
+		"request_log: {bodies: 'off'}":  {10_000, 7, "off"},
+		"request_log: {bodies: failed}": {10_000, 7, "failed"},
+		"request_log: {keep: 5, days: 0, bodies: all}": {5, 0, "all"},
+	} {
+		if got := parsed(t, YAML, text+more).RequestLog; got != want {
+			t.Errorf("%s is %+v, want %+v", text, got, want)
+		}
+	}
+}

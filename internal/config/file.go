@@ -26,7 +26,7 @@ var fileTable = &table[file]{
 		part("rules", "list of mappings", "What follows a failure, for all chains. Without this key the built-in rules apply; an empty list means next for everything.", func(f *file) **node { return &f.rules }),
 		part("clients", "list of mappings", "Who may call, and for which models. Without it anyone on this machine may.", func(f *file) **node { return &f.clients }),
 		part("store", "mapping", "A store that several processes share for freezes.", func(f *file) **node { return &f.store }),
-		part("request_log", "mapping", "A log of requests on disk.", func(f *file) **node { return &f.requestLog }),
+		part("request_log", "mapping", "The log of requests on disk.", func(f *file) **node { return &f.requestLog }),
 	},
 }
 

@@ -35,19 +35,18 @@ func (d *decoder) store(n *node) *Store {
 
 var requestLogTable = &table[RequestLog]{
 	path: "request_log",
-	doc:  "A log of requests on disk, in state_dir. The newest few are always kept in memory.",
+	doc:  "The log of requests on disk, in state_dir.",
 	keys: []key[RequestLog]{
-		whole("keep", 100_000, 0, maxCount, "How many requests are kept, the newest; 0 = no limit.", func(l *RequestLog) *int { return &l.Keep }),
-		whole("days", 30, 0, maxCount, "After how many days a request is deleted; 0 = never.", func(l *RequestLog) *int { return &l.Days }),
-		boolean("bodies", false, "Keeps the bodies too. They hold what your users wrote.", func(l *RequestLog) *bool { return &l.Bodies }),
+		whole("keep", 10_000, 0, maxCount, "How many requests are kept, the newest; 0 = none.", func(l *RequestLog) *int { return &l.Keep }),
+		whole("days", 7, 0, maxCount, "After how many days a request is deleted; 0 = never for its age.", func(l *RequestLog) *int { return &l.Days }),
+		choice("bodies", Bodies, "Whose bodies are kept too, without secrets and up to 1 MiB each: those of failed attempts with their requests, or all. They hold what your users wrote.", func(l *RequestLog) *string { return &l.Bodies }),
 	},
 }
 
-func (d *decoder) requestLog(n *node) *RequestLog {
-	if n == nil {
-		return nil
-	}
-	l := &RequestLog{}
-	requestLogTable.decode(d, n, l)
+// Bodies are the words of request_log.bodies, the default first.
+var Bodies = []string{"off", "failed", "all"}
+
+func (d *decoder) requestLog(n *node) (l RequestLog) {
+	requestLogTable.decode(d, n, &l)
 	return l
 }
