@@ -46,10 +46,11 @@ func (h *hider) comments() {
 var (
 	// brokenLine is "key: value" or "key = value", behind the dashes of lists.
 	brokenLine = regexp.MustCompile(`^([ \t]*(?:- +)*)(["']?[^\s"':=#\[\]{},](?:[^"':=#\[\]{},]*[^\s"':=#\[\]{},])?["']?)[ \t]*[:=][ \t]*`)
-	// brokenToken is a piece of what stands between brackets; brokenSign is what
-	// makes a key of the one before it.
+	// brokenToken is a piece of what stands between brackets; yamlSign and tomlSign are what
+	// make a key of the one before it.
 	brokenToken = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"?|'(?:[^'\n]|'')*'?|[{}\[\],]|[^\s,{}\[\]"']+`)
-	brokenSign  = regexp.MustCompile(`^[ \t]*[:=]`)
+	yamlSign    = regexp.MustCompile(`^[ \t]*:`)
+	tomlSign    = regexp.MustCompile(`^[ \t]*=`)
 	brokenAlias = regexp.MustCompile(`^\*[A-Za-z0-9_-]{1,30}$`)
 	brokenWord  = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 	// brokenHeader is a table's of TOML, or nothing but punctuation.
@@ -169,6 +170,10 @@ func (h *hider) brokenFlow(at span, r role) {
 		}
 		return
 	}
+	sign, brokenSign := ":", yamlSign
+	if h.format == TOML {
+		sign, brokenSign = "=", tomlSign
+	}
 	lists := 0
 	for _, m := range brokenToken.FindAllStringIndex(text, -1) {
 		token := text[m[0]:m[1]]
@@ -195,7 +200,7 @@ func (h *hider) brokenFlow(at span, r role) {
 				return
 			}
 			ok = brokenSign.MatchString(text[m[1]:])
-		} else if i := strings.IndexAny(token, ":="); i > 0 && brokenWord.MatchString(token[:i]) && !strings.HasPrefix(token[i:], "://") {
+		} else if i := strings.Index(token, sign); i > 0 && brokenWord.MatchString(token[:i]) && !strings.HasPrefix(token[i:], "://") {
 			key, value, ok = token[:i], token[i+1:], true
 		} else {
 			ok = brokenSign.MatchString(text[m[1]:])
