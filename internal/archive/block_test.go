@@ -35,7 +35,7 @@ var (
 			return nil
 		}
 		w, b := func() string { return words.Draw(t, "word") }, func() bool { return rapid.Bool().Draw(t, "flag") }
-		return &stats.Failure{Kind: w(), Phase: w(), Code: w(), Message: w(), Account: w(), Body: w(), Next: w(), Cut: b(), Errored: b(), Empty: b(), WellFormed: b(),
+		return &stats.Failure{Kind: w(), Phase: w(), Code: w(), Message: w(), Account: w(), Body: w(), Next: w(), Scope: w(), Unreached: b(), Cut: b(), Errored: b(), Empty: b(), WellFormed: b(),
 			HasRetryAfter: b(), Embedded: rapid.Int().Draw(t, "embedded"), Number: rapid.Int().Draw(t, "number"),
 			RetryAfter: durations.Draw(t, "after"), Wait: durations.Draw(t, "wait"), Freeze: durations.Draw(t, "freeze")}
 	})

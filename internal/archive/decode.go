@@ -128,10 +128,10 @@ func (d *decoder) try(t *stats.Try) {
 		return
 	}
 	f := new(stats.Failure)
-	for _, to := range [...]*string{&f.Kind, &f.Phase, &f.Code, &f.Message, &f.Account, &f.Body, &f.Next} {
+	for _, to := range [...]*string{&f.Kind, &f.Phase, &f.Code, &f.Message, &f.Account, &f.Body, &f.Next, &f.Scope} {
 		*to = d.text()
 	}
-	d.flags(&f.Cut, &f.Errored, &f.Empty, &f.WellFormed, &f.HasRetryAfter)
+	d.flags(&f.Cut, &f.Errored, &f.Empty, &f.WellFormed, &f.HasRetryAfter, &f.Unreached)
 	f.Embedded, f.RetryAfter, f.Number = int(d.int()), d.duration(), int(d.int())
 	f.Wait, f.Freeze = d.duration(), d.duration()
 	t.Failure = f

@@ -209,10 +209,10 @@ func (e *encoder) try(t *stats.Try) {
 		e.duration(t.Froze)
 	}
 	if f := t.Failure; f != nil {
-		for _, s := range [...]string{f.Kind, f.Phase, f.Code, f.Message, f.Account, f.Body, f.Next} {
+		for _, s := range [...]string{f.Kind, f.Phase, f.Code, f.Message, f.Account, f.Body, f.Next, f.Scope} {
 			e.text(s)
 		}
-		e.flags(f.Cut, f.Errored, f.Empty, f.WellFormed, f.HasRetryAfter)
+		e.flags(f.Cut, f.Errored, f.Empty, f.WellFormed, f.HasRetryAfter, f.Unreached)
 		e.int(int64(f.Embedded))
 		e.duration(f.RetryAfter)
 		e.int(int64(f.Number))

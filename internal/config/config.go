@@ -25,7 +25,7 @@ type Config struct {
 	BuiltInRules bool
 	Clients      []Client
 	// Store is nil where the file names no shared store.
-	Store *Store
+	Store      *Store
 	RequestLog RequestLog
 	// Source is what was parsed.
 	Source Source

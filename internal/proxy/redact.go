@@ -150,14 +150,20 @@ func (q *quoter) know(secrets []string) {
 }
 
 // Quote is Redactor.Quote with the request's own secrets.
-func (q *quoter) Quote(text string, max int) string {
+func (q *quoter) Quote(text string, max int) string { return q.knowing(text).Quote(text, max) }
+
+// Hide is Redactor.Hide with the request's own secrets.
+func (q *quoter) Hide(text string) string { return q.knowing(text).Hide(text) }
+
+// knowing is the redactor that does for a text.
+func (q *quoter) knowing(text string) *Redactor {
 	if q.full == nil {
 		if !q.mentioned(text) {
-			return q.base.Quote(text, max)
+			return q.base
 		}
 		q.full = q.base.with(q.secrets)
 	}
-	return q.full.Quote(text, max)
+	return q.full
 }
 
 // mentioned says whether a text may hold one of the request's own secrets. It is
@@ -191,14 +197,21 @@ func (r *Redactor) with(secrets []string) *Redactor {
 	return more
 }
 
-// Quote gives a text from outside in a form fit for logs, terminals and pages: no
-// secret, no control, ANSI or bidi character, at most max characters of it.
-func (r *Redactor) Quote(text string, max int) string {
+// Hide takes the secrets out of a text and leaves the rest as it is: whoever shows
+// it quotes it.
+func (r *Redactor) Hide(text string) string {
 	for _, s := range r.secrets {
 		if strings.Contains(text, s) {
 			text = strings.ReplaceAll(text, s, config.Mask(s))
 		}
 	}
+	return text
+}
+
+// Quote gives a text from outside in a form fit for logs, terminals and pages: no
+// secret, no control, ANSI or bidi character, at most max characters of it.
+func (r *Redactor) Quote(text string, max int) string {
+	text = r.Hide(text)
 	if len(text) <= max && plain(text) {
 		return strings.TrimSpace(text)
 	}

@@ -152,6 +152,11 @@ func TestSecretsNeverShow(t *testing.T) {
 	}
 	for _, rec := range r.settle() {
 		fmt.Fprintf(&shown, "%+v\n", rec)
+		for _, try := range rec.Tries {
+			if try.Failure != nil {
+				fmt.Fprintf(&shown, "%+v\n", *try.Failure)
+			}
+		}
 	}
 	fmt.Fprintf(&shown, "%+v\n", r.handler.Board().Export(time.Now()))
 	fmt.Fprintf(&shown, "%v %+v %#v\n", r.handler.Snapshot().Config, r.handler.Snapshot().Config.Models, r.handler.Snapshot().Config.Server)

@@ -10,6 +10,7 @@ import (
 	"understudy/internal/health"
 	"understudy/internal/route"
 	"understudy/internal/rule"
+	"understudy/internal/stats"
 )
 
 // A Snapshot is one configuration, compiled for serving. Nothing reachable from
@@ -23,6 +24,7 @@ type Snapshot struct {
 	Redact *Redactor
 
 	rules   map[*route.Chain]*rule.Set
+	planned map[*route.Chain][]stats.Planned
 	keys    map[route.ID]*keyset      // on the board
 	sharing map[health.Key][]route.ID // whom a freeze of a key stops
 	models  map[string]*config.VirtualModel
@@ -51,6 +53,7 @@ func Compile(cfg *config.Config) (*Snapshot, error) {
 		}
 	}
 	s.stand()
+	s.plans()
 	for _, e := range cfg.Server.IgnoredErrorEndpoints {
 		s.ignored[e] = true
 	}

@@ -59,7 +59,9 @@ func (r *run) walk(ctx context.Context) result {
 		}
 		r.skip(skip.Candidate, skip.Reason, left)
 	}
-	if refusal := r.bind(&plan); refusal != nil {
+	refusal := r.bind(&plan)
+	r.planned(&plan)
+	if refusal != nil {
 		return result{answer: refusal}
 	}
 	w := &walk{run: r, ctx: ctx, width: 1, reports: make(chan report, len(plan.Steps)+1)}

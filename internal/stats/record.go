@@ -86,6 +86,8 @@ type Failure struct {
 	Kind, Phase string
 	// Embedded is the status that an error inside a 2xx answer carried; 0 = none.
 	Embedded int
+	// Unreached says that there was no connection.
+	Unreached bool
 	// Code and Message are the upstream's words, Account is ours.
 	Code, Message, Account string
 	// Body is what the answer said of its failure, cut short where Cut says so. It
@@ -104,6 +106,8 @@ type Failure struct {
 	// and Froze.
 	Next         string
 	Wait, Freeze time.Duration
+	// Scope is how far Freeze reached.
+	Scope string
 }
 
 // Planned is one candidate in the order that a request's plan had.
