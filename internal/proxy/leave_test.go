@@ -101,9 +101,9 @@ func eventually(t *testing.T, what string, within time.Duration, cond func() boo
 	return true
 }
 
-// patience bounds how long a condition is waited for: long, since the machine may be
+// leavePatience bounds how long a condition is waited for: long, since the machine may be
 // busy with other tests.
-const patience = 2 * time.Minute
+const leavePatience = 2 * time.Minute
 
 // files is how many files this process has open, 0 where the system does not show it.
 func files() int {
@@ -140,22 +140,22 @@ func TestNothingIsLeftOfClientsThatLeave(t *testing.T) {
 	// One of each goes before, for what is made once and kept.
 	leaveAll(t, r, stages, ups, 1)
 	quiet := func() bool { return r.handler.Ledger().Totals().InFlight == 0 && allClosed(ups) }
-	eventually(t, "the first clients are gone", patience, quiet)
+	eventually(t, "the first clients are gone", leavePatience, quiet)
 	r.handler.transports.CloseIdle()
 	before, _ := goroutines()
 	filesBefore := files()
 
 	leaveAll(t, r, stages, ups, clients)
-	eventually(t, "every client is gone", patience, quiet)
+	eventually(t, "every client is gone", leavePatience, quiet)
 	r.handler.transports.CloseIdle()
-	eventually(t, "goroutines as before", patience, func() bool {
+	eventually(t, "goroutines as before", leavePatience, func() bool {
 		n, _ := goroutines()
 		return n <= before
 	})
 	if n, stacks := goroutines(); n > before {
 		t.Errorf("%d goroutines, before %d:\n%s", n, before, stacks)
 	}
-	eventually(t, "open files as before", patience, func() bool { return files() <= filesBefore })
+	eventually(t, "open files as before", leavePatience, func() bool { return files() <= filesBefore })
 	for i, u := range ups {
 		if n := u.Count(); n != clients+1 {
 			t.Errorf("%s: %d calls for %d clients", stages[i].name, n, clients+1)
@@ -201,7 +201,7 @@ func leaveAll(t *testing.T, r *rig, stages []leaving, ups []*drill.Upstream, cli
 				drill.Ask(ctx, r.addr, q)
 			})
 		}
-		if !eventually(t, s.name, patience, func() bool { return s.ready(ups[i], before+clients) }) {
+		if !eventually(t, s.name, leavePatience, func() bool { return s.ready(ups[i], before+clients) }) {
 			t.Logf("%d of %d clients stand there", ups[i].Count()-before, clients)
 		}
 		leave()
