@@ -30,7 +30,8 @@ const (
 // holds the Exchange closes it.
 type Exchange struct {
 	// Status and Header are the upstream's, the header without Content-Encoding
-	// and Content-Length where the client gets decoded bytes.
+	// and Content-Length where the client gets decoded bytes, and without the length
+	// where the end of the answer is still to be judged.
 	Status int
 	Header http.Header
 	// Stream says that the client asked for a stream and gets one.

@@ -64,6 +64,9 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 	}
 	if bodyless(resp.StatusCode, ask.Method) {
 		x.reader, x.ending = nil, Whole
+		if resp.StatusCode == http.StatusResetContent {
+			x.Header.Del("Content-Length") // a client would wait for a body that does not go out
+		}
 		return x, nil
 	}
 	if x.useless {
@@ -74,8 +77,20 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 		if failure, done := x.read(budget, ask.Delivery); failure != nil {
 			return nil, failure
 		} else if done {
+			if ask.Want.Judged {
+				x.unmeasured()
+			}
 			return x, nil
 		}
+	}
+}
+
+// unmeasured drops the announced length of an answer whose end may still be found
+// wanting: once all of those bytes were there, nothing could tell a client that they
+// are not the whole answer.
+func (x *Exchange) unmeasured() {
+	if x.reader != nil && x.ending != Whole && x.Format() != wire.Opaque {
+		x.Header.Del("Content-Length")
 	}
 }
 

@@ -19,6 +19,7 @@ func TestAnswersWithoutABodyPass(t *testing.T) {
 		"204":                {drill.Query{Path: "/v1/x", Body: []byte(`{"model":"vm"}`)}, 204, "HTTP/1.1 204 No Content\r\nX-Up: 1\r\n\r\n"},
 		"204 to chat":        {drill.Query{Path: chatPath, Body: []byte(`{"model":"vm","stream":true}`)}, 204, "HTTP/1.1 204 No Content\r\nX-Up: 1\r\n\r\n"},
 		"205":                {drill.Query{Path: "/v1/x", Body: []byte(`{"model":"vm"}`)}, 205, "HTTP/1.1 205 Reset Content\r\nX-Up: 1\r\nContent-Length: 0\r\n\r\n"},
+		"205 with a body":    {drill.Query{Path: "/v1/x", Body: []byte(`{"model":"vm"}`)}, 205, "HTTP/1.1 205 Reset Content\r\nX-Up: 1\r\nContent-Length: 5\r\n\r\nhello"},
 		"304":                {drill.Query{Path: "/v1/x", Header: []string{"If-None-Match", `"x"`}}, 304, "HTTP/1.1 304 Not Modified\r\nX-Up: 1\r\nETag: \"x\"\r\n\r\n"},
 		"HEAD":               {drill.Query{Method: "HEAD", Path: "/v1/x"}, 200, "HTTP/1.1 200 OK\r\nX-Up: 1\r\nContent-Type: application/json\r\nContent-Length: 12345\r\n\r\n"},
 		"HEAD chunked":       {drill.Query{Method: "HEAD", Path: "/v1/x"}, 200, "HTTP/1.1 200 OK\r\nX-Up: 1\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"},

@@ -139,20 +139,45 @@ func TestAnUpstreamsOwnErrorEventIsRelayed(t *testing.T) {
 	}
 }
 
+// A stream that announces its length, ends there in good order, and still lacks its
+// terminal event is as broken as any other: told the length, a client would take it
+// for whole.
+func TestAnAnnouncedLengthMakesNoBrokenStreamWhole(t *testing.T) {
+	for _, c := range releasedAnswers() {
+		for name, announced := range map[string]int{"ends at its length": len(c.body), "is cut before it": len(c.body) + 1000} {
+			for wait, pause := range map[string]time.Duration{"later": time.Second, "at once": 0} {
+				for _, setting := range []string{"abort", "error_event"} {
+					inBubble(t, c.name+" "+name+" "+wait+", "+setting, func(t *testing.T) {
+						s := newStage(t, "server: {broken_stream: "+setting+"}", func(w *drill.Wire, _ drill.Request, _ int) {
+							w.Head(200, drill.Length(announced), "Content-Type", c.kind)
+							// Where the pause is 0 the end comes along with the last bytes.
+							half := len(c.body) - 1
+							w.Chunk([]byte(c.body[:half]))
+							w.Pause(pause)
+							w.Chunk([]byte(c.body[half:]))
+							w.FIN()
+						}, frames(okSSE))
+						want := outcome{body: c.body, winner: 1, calls: []int{1, 0}, took: pause, cut: true, ending: stats.Broken}
+						if setting == "error_event" {
+							want.body += c.event
+						}
+						sent := requestFor(c.path, true)
+						got := s.ask("POST", c.path, sent)
+						s.expect(sent, got, want)
+						if length := got.header.Get("Content-Length"); length != "" {
+							t.Errorf("the client was told the length %s", length)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
 // Where nothing may be appended, an answer is broken off without an event: to bytes
-// in a coding that only the client undoes, and to a length that was announced.
+// in a coding that only the client undoes, and to a document.
 func TestNoErrorEventWhereNoneFits(t *testing.T) {
 	body := said("one two three")
-	inBubble(t, "an announced length", func(t *testing.T) {
-		s := newStage(t, "server: {broken_stream: error_event}", func(w *drill.Wire, _ drill.Request, _ int) {
-			w.Head(200, drill.Length(5000), "Content-Type", sseType)
-			w.Chunk([]byte(body))
-			w.Pause(time.Second)
-			w.FIN()
-		})
-		sent := requestFor(chatPath, true)
-		s.expect(sent, s.ask("POST", chatPath, sent), outcome{body: body, winner: 1, calls: []int{1}, took: time.Second, cut: true, ending: stats.Broken})
-	})
 	inBubble(t, "a coding", func(t *testing.T) {
 		coded := pack(t, "gzip", body)
 		s := newStage(t, "server: {broken_stream: error_event}", func(w *drill.Wire, _ drill.Request, _ int) {
