@@ -54,6 +54,8 @@ type Exchange struct {
 	closed  bool
 	useless bool // in a coding that neither the client nor anybody here reads
 
+	progress *Progress // nil = nobody wants to know
+
 	proved, announced bool // delivery complete: it is good; the holding was told
 }
 
@@ -142,6 +144,9 @@ func (x *Exchange) take(plain []byte) {
 	if x.FirstContent.IsZero() && x.reader.Started() {
 		x.FirstContent = time.Now()
 		x.clock.Said()
+	}
+	if x.progress != nil {
+		x.progress.note(x.reader, time.Now())
 	}
 }
 

@@ -18,7 +18,7 @@ func (x *Exchange) complete(out []byte, err error, d Delivery) (*Failure, bool) 
 	if healthy && !x.proved {
 		// It has proved good: from here on only silence ends it, not its length.
 		x.proved = true
-		x.clock.Proved()
+		x.prove(d)
 	}
 	switch {
 	case x.reader.Verdict() == wire.Erred:
@@ -33,10 +33,21 @@ func (x *Exchange) complete(out []byte, err error, d Delivery) (*Failure, bool) 
 	return nil, false
 }
 
+// prove notes that the answer is good and is only held for longer.
+func (x *Exchange) prove(d Delivery) {
+	x.clock.Proved()
+	if x.progress != nil {
+		x.progress.proved.Store(true)
+	}
+	if d.Proved != nil {
+		d.Proved()
+	}
+}
+
 // window holds an answer that has proved good for a while longer: what breaks
 // within that time fails over unseen.
 func (x *Exchange) window(d Delivery) (*Failure, bool) {
-	x.clock.Proved()
+	x.prove(d)
 	x.src.pump()
 	end := time.NewTimer(d.Window)
 	defer end.Stop()

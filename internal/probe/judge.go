@@ -24,6 +24,8 @@ type Ask struct {
 	AcceptEncoding []string
 	// Delivery is how long a healthy stream is held beyond the proof that it is.
 	Delivery Delivery
+	// Progress is told what the answer says; nil = nobody wants to know.
+	Progress *Progress
 }
 
 // A Delivery holds a stream for longer than it takes to prove good. The zero
@@ -39,6 +41,9 @@ type Delivery struct {
 	// Holding is called once when bytes of an event stream begin to be held; nil =
 	// nobody wants to know.
 	Holding func()
+	// Proved is called once when the answer has shown to be good and is held all the
+	// same; nil = nobody wants to know.
+	Proved func()
 }
 
 // Judge reads an answer until it may be released or has failed; exactly one of
@@ -96,7 +101,7 @@ func (x *Exchange) unmeasured() {
 
 // open prepares the reading of an answer.
 func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
-	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp}
+	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp, progress: ask.Progress}
 	codings := codingsOf(resp.Header["Content-Encoding"])
 	allowed := allows(ask.AcceptEncoding, codings)
 	if !decodable(codings) {

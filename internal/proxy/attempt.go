@@ -195,6 +195,7 @@ type marks struct {
 	connected, header atomic.Int64
 	reused, answered  atomic.Bool
 	witness           atomic.Pointer[witness] // nil where net/http tells all
+	progress          *probe.Progress         // nil where nobody hedges
 }
 
 // attempt sends the request to one candidate and judges the answer; exactly one of
@@ -226,7 +227,7 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		// no coded bytes can follow it.
 		ask.AcceptEncoding = nil
 	}
-	ask.Delivery = d
+	ask.Delivery, ask.Progress = d, m.progress
 	if learn != nil {
 		ask.Want.Seen = learn.seen
 	}

@@ -29,6 +29,7 @@ type run struct {
 	deadline time.Time // chain_timeout; zero = none
 	sticky   string    // the session key
 	hedge    *config.Hedge
+	extras   int    // attempts begun beside others
 	deliver  string // stream, complete or window
 	early    *early // delivery complete: tells the client that it is not forgotten
 
@@ -96,7 +97,6 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ r
 	if f.Empty && f.WellFormed {
 		t.Verdict = stats.Empty
 	}
-	t.Failure = r.evidence(f, d, n)
 	gaveUp := r.freeze(c, lease, f, d, account, now, &t)
 	outcome := health.Failed
 	if blameless(f) {

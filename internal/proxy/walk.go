@@ -23,9 +23,11 @@ type walk struct {
 	last    bool               // the queue is passed, now
 	running []*seat
 	waiting []*seat // until they are tried again
+	lost    []*seat // given up, and not ended yet
 	reports chan report
-	width   int       // attempts at once: 1, and one more for every hedge begun
-	hedgeAt time.Time // when the next attempt starts beside the running ones; zero = never
+	proved  chan struct{} // some held answer has shown to be good
+	width   int           // attempts at once: 1, and one more for every hedge begun
+	hedgeAt time.Time     // when the next attempt starts beside the running ones; zero = never
 }
 
 // seat is one candidate's turn in a walk.
@@ -59,12 +61,11 @@ func (r *run) walk(ctx context.Context) result {
 		}
 		r.skip(skip.Candidate, skip.Reason, left)
 	}
-	refusal := r.bind(&plan)
-	r.planned(&plan)
-	if refusal != nil {
+	if refusal := r.bind(&plan); refusal != nil {
 		return result{answer: refusal}
 	}
-	w := &walk{run: r, ctx: ctx, width: 1, reports: make(chan report, len(plan.Steps)+1)}
+	// Everybody may be asked once more while an attempt that was given up still ends.
+	w := &walk{run: r, ctx: ctx, width: 1, reports: make(chan report, 2*len(plan.Steps)+2), proved: make(chan struct{}, 1)}
 	if len(plan.Steps) == 0 && r.s.Config.Server.WhenAllFrozen == "try_soonest" {
 		w.soonest()
 	}
@@ -109,7 +110,7 @@ func (w *walk) loop() result {
 func (w *walk) wait() (report, bool) {
 	select {
 	case rep := <-w.reports: // an attempt made in line has reported already
-		return rep, true
+		return rep, !w.buried(rep)
 	default:
 	}
 	var due <-chan time.Time
@@ -120,8 +121,10 @@ func (w *walk) wait() (report, bool) {
 	}
 	select {
 	case rep := <-w.reports:
-		return rep, true
+		return rep, !w.buried(rep)
 	case <-w.ctx.Done():
+	case <-w.proved:
+		w.crown(time.Now())
 	case <-w.early.holding():
 		w.early.begin()
 	case <-w.early.tick():
@@ -164,12 +167,7 @@ func (w *walk) resume(now time.Time) {
 		w.start(s.c, s.n)
 	}
 	if !w.hedgeAt.IsZero() && !now.Before(w.hedgeAt) {
-		w.hedgeAt = time.Time{}
-		if len(w.running) > 0 && w.h.hedges.allow(w.chain.Model, w.hedge.Budget, now) && w.startNext() {
-			w.width++
-			w.h.hedges.add(w.chain.Model, now)
-			w.armHedge(now)
-		}
+		w.beside(now)
 	}
 }
 
@@ -255,9 +253,18 @@ func (w *walk) attempt(s *seat) {
 	ctx, cancel := context.WithCancelCause(w.ctx)
 	s.cancel = cancel
 	w.running = append(w.running, s)
-	left := w.left()
+	left, d := w.left(), w.delivered()
+	if w.hedge != nil {
+		s.m.progress = new(probe.Progress)
+		d.Proved = func() {
+			select {
+			case w.proved <- struct{}{}:
+			default: // the walk will look at everybody
+			}
+		}
+	}
 	do := func() {
-		x, f := w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, w.delivered(), s.learn)
+		x, f := w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, d, s.learn)
 		w.reports <- report{s, x, f}
 	}
 	if w.hedge == nil && w.early == nil {
@@ -268,16 +275,6 @@ func (w *walk) attempt(s *seat) {
 		w.armHedge(s.m.start)
 	}
 	go do() // ends with the attempt; its report always has room
-}
-
-// armHedge sets when the next attempt starts beside the running ones.
-func (w *walk) armHedge(now time.Time) {
-	if w.hedge == nil || w.width > w.hedge.Max {
-		return
-	}
-	if after := w.hedgeAfter(now); after > 0 {
-		w.hedgeAt = now.Add(after)
-	}
 }
 
 // judge takes a report: the answer to release, or what follows from a failure.
@@ -324,26 +321,47 @@ func (w *walk) settle(rep report) {
 // cancelRest ends the attempts that still run: nobody's failure. They are drained
 // in the background, since a connection may take a moment to end.
 func (w *walk) cancelRest(cause error) {
-	if len(w.running) == 0 {
+	w.cut(w.running, cause)
+	if len(w.lost) == 0 {
 		return
 	}
-	rest := w.running
-	w.running = nil
-	for _, s := range rest {
+	lost, reports := len(w.lost), w.reports
+	w.lost = nil
+	go func() { // ends when the attempts have, which their cancelling sees to
+		for range lost {
+			(<-reports).bury()
+		}
+	}()
+}
+
+// cut gives attempts up.
+func (w *walk) cut(seats []*seat, cause error) {
+	for _, s := range slices.Clone(seats) {
 		s.cancel(cause)
 		t := s.entry(time.Now())
 		t.Verdict, t.Text = stats.Abandoned, cause.Error()
 		w.record.Tries = append(w.record.Tries, t)
 		w.line(s.c, "cut off: "+t.Text)
+		w.running = slices.DeleteFunc(w.running, func(o *seat) bool { return o == s })
+		w.lost = append(w.lost, s)
 	}
-	reports := w.reports
-	go func() { // ends when the attempts have, which their cancelling sees to
-		for range rest {
-			rep := <-reports
-			rep.drop()
-			rep.seat.lease.Settle(health.Abandoned, time.Now(), health.Strike{})
-		}
-	}()
+}
+
+// buried says that a report was of an attempt that had been given up, and ends it.
+func (w *walk) buried(rep report) bool {
+	i := slices.Index(w.lost, rep.seat)
+	if i < 0 {
+		return false
+	}
+	w.lost = slices.Delete(w.lost, i, i+1)
+	rep.bury()
+	return true
+}
+
+// bury ends an attempt that was given up: it says nothing about its upstream.
+func (rep report) bury() {
+	rep.drop()
+	rep.seat.lease.Settle(health.Abandoned, time.Now(), health.Strike{})
 }
 
 // abandon books an attempt that ended because the client left.

@@ -197,6 +197,10 @@ func (r *Reader) Terminal() bool {
 // Started says that there was content.
 func (r *Reader) Started() bool { return r.chars > 0 || r.nontext }
 
+// Said is how much content there was: characters of text, and whether there was
+// something else, such as a tool call, which is not counted.
+func (r *Reader) Said() (chars int, other bool) { return r.chars, r.nontext }
+
 // Unknown says that the answer's dialect is not known, so that it has no terminal:
 // events that match nothing, opaque bytes, and endpoints that are not judged.
 func (r *Reader) Unknown() bool {
