@@ -132,12 +132,13 @@ func jsonTruthy(raw []byte) bool {
 	return true
 }
 
-// jsonInner is the text of a raw string as it is written, without its quotes; nil
-// where raw is no string. Names in JSON are compared so: no vendor escapes letters.
+// jsonInner is the text of a raw string without its quotes, and without escapes where
+// it needs none; nil where raw is no string. Names in JSON are compared so.
 func jsonInner(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil
 	}
+	raw = jsonPlain(raw)
 	return raw[1 : len(raw)-1]
 }
 

@@ -63,7 +63,7 @@ func TestJSONCursor(t *testing.T) {
 	for c := jsonIn(raw); c.next(); {
 		got = append(got, string(c.key)+"="+string(c.value))
 	}
-	want := []string{`"a"=[ 1 , {"x":"]}"} ,"s\"" ]`, `"b\u0063"=-1.5e3`, `"n"=null`, `"o"={"a":{}}`}
+	want := []string{`"a"=[ 1 , {"x":"]}"} ,"s\"" ]`, `"bc"=-1.5e3`, `"n"=null`, `"o"={"a":{}}`}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("members\n got %q\nwant %q", got, want)
 	}
@@ -96,6 +96,16 @@ func TestJSONCursor(t *testing.T) {
 	for _, scalar := range []string{``, `1`, `"{"`, `null`} {
 		if c := jsonIn([]byte(scalar)); c.next() {
 			t.Errorf("%q has members", scalar)
+		}
+	}
+}
+
+// A key is given as it stands unless its escapes are needless.
+func TestJSONCursorUndoesNeedlessEscapes(t *testing.T) {
+	for raw, want := range map[string]string{`"\u0065rror"`: `"error"`, `"a\/b"`: `"a/b"`, `"\""`: `"\""`, `"\\u0065rror"`: `"\\u0065rror"`, `"\u0022"`: `"\u0022"`, `"\n\u0061"`: `"\n\u0061"`, `"\u00e9"`: `"é"`, `""`: `""`} {
+		c := jsonIn([]byte("{" + raw + ":1}"))
+		if !c.next() || string(c.key) != want {
+			t.Errorf("the key %s is %s, want %s", raw, c.key, want)
 		}
 	}
 }

@@ -53,7 +53,9 @@ func jsonSkip(b []byte, i int) int {
 //		}
 //	}
 //
-// key and value are raw, alias the input, and are good until the input changes.
+// key and value are raw, alias the input, and are good until the input changes; but a
+// key that is written with escapes where none are needed is given without them, so
+// that it can be compared as it stands.
 type jsonCursor struct {
 	key   []byte // raw string with its quotes; nil in an array
 	value []byte // raw
@@ -89,7 +91,7 @@ func (c *jsonCursor) next() bool {
 			return false
 		}
 		end, _ := jsonStringEnd(c.b, i)
-		c.key = c.b[i:end]
+		c.key = jsonPlain(c.b[i:end])
 		i, _ = jsonColonEnd(c.b, end)
 	}
 	end := jsonSkip(c.b, i)
@@ -99,6 +101,19 @@ func (c *jsonCursor) next() bool {
 	}
 	c.value, c.i = c.b[i:end], end
 	return true
+}
+
+// jsonPlain is the raw string itself, or the same text without its escapes where it
+// needs none.
+func jsonPlain(raw []byte) []byte {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw
+	}
+	plain := append(jsonAppend([]byte{'"'}, raw), '"')
+	if end, bad := jsonStringEnd(plain, 0); bad != "" || end != len(plain) || bytes.IndexByte(plain, '\\') >= 0 {
+		return raw
+	}
+	return plain
 }
 
 // jsonField returns the value of the last member called name of the object raw,

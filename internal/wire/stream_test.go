@@ -287,6 +287,7 @@ func TestChat(t *testing.T) {
 		released("thinking parts", `{"content":[{"type":"thinking","thinking":[{"type":"text","text":"ten letters"}]}]}`),
 		released("thinking parts of plain text", `{"content":[{"type":"thinking","thinking":"ten letters"}]}`),
 		released("image part", `{"content":[{"type":"image_url","image_url":{}}]}`),
+		released("needless escapes", `{"\u0063ontent":"0123456789"}`),
 		released("exactly ten", `{"content":"0123456789"}`),
 		released("escapes count as what they mean", `{"content":"\u00e9\ud83c\udf0d\n\n\t\"\\/\u0000\ud83c"}`),
 		held("nine", `{"content":"012345678"}`),
