@@ -18,14 +18,22 @@ import (
 // hard state bind a request to the account that gave them; soft state is taken
 // elsewhere too where the vendor is the same, so its owner only goes first.
 
-// hardFields are the members, at any depth of a request, whose text names hard
-// state (OpenAI Responses, Files, Batches, Containers, Vector stores; Anthropic
-// Files and containers; Gemini caches and files).
-var hardFields = []string{"previous_response_id", "conversation", "file_id", "input_file_id", "training_file", "validation_file", "container", "container_id",
-	"vector_store_ids", "vector_store_id", "cachedContent", "cached_content", "fileUri", "file_uri", "batch_id", "upload_id"}
+// stateFields are the members of a request that carry identifiers, by the endpoint's
+// kind: at the top level, and at any depth. Large bodies are looked through once per
+// name of the latter, so each kind has only its own.
+type stateFields struct {
+	top, deep, soft []string
+}
 
-// softFields are those whose text is state that another account may take.
-var softFields = []string{"encrypted_content", "signature", "thoughtSignature", "thought_signature"}
+var fieldsOf = map[wire.Kind]stateFields{
+	wire.Responses: {[]string{"previous_response_id", "conversation"}, []string{"file_id", "container", "vector_store_ids"}, []string{"encrypted_content"}},
+	wire.Messages:  {[]string{"container"}, []string{"file_id"}, []string{"signature"}},
+	wire.Generate:  {[]string{"cachedContent", "cached_content"}, []string{"fileUri", "file_uri"}, []string{"thoughtSignature", "thought_signature"}},
+	wire.Chat:      {nil, []string{"file_id"}, nil},
+	// What makes and changes state itself: batches, vector stores, fine-tuning.
+	wire.Other: {nil, []string{"previous_response_id", "conversation", "file_id", "file_ids", "input_file_id", "training_file", "validation_file", "container",
+		"container_id", "vector_store_id", "vector_store_ids", "batch_id", "upload_id", "cachedContent", "fileUri"}, nil},
+}
 
 // softHeader is Codex's sticky routing token: replayed within a turn, it belongs
 // to the account that answered with it.
@@ -55,11 +63,16 @@ func (h *Handler) claims(q *request) (found []claim) {
 	for _, id := range pathIDs(q.path) {
 		look(id, true)
 	}
-	if q.doc != nil && q.doc.IsObject() {
-		for _, name := range hardFields {
+	if fields, ok := fieldsOf[q.endpoint.Kind]; ok && q.doc != nil && q.doc.IsObject() {
+		for _, name := range fields.top {
+			if value, ok := q.doc.Raw(name); ok {
+				eachOf(value, func(id string) { look(id, true) })
+			}
+		}
+		for _, name := range fields.deep {
 			eachText(q.body, name, func(id string) { look(id, true) })
 		}
-		for _, name := range softFields {
+		for _, name := range fields.soft {
 			eachText(q.body, name, func(id string) { look(id, false) })
 		}
 	}
@@ -105,17 +118,23 @@ func eachText(body []byte, name string, found func(string)) {
 		if len(rest) == 0 || rest[0] != ':' {
 			continue
 		}
-		value := gjson.ParseBytes(rest[1:min(len(rest), valueLimit)])
-		switch {
-		case value.Type == gjson.String:
-			found(value.String())
-		case value.IsObject():
-			found(value.Get("id").String())
-		case value.IsArray():
-			for _, element := range value.Array() {
-				if element.Type == gjson.String {
-					found(element.String())
-				}
+		eachOf(rest[1:min(len(rest), valueLimit)], found)
+	}
+}
+
+// eachOf calls found with the texts that a value holds: itself, its `id`, or its
+// elements. What stands behind the value does not matter.
+func eachOf(raw []byte, found func(string)) {
+	value := gjson.ParseBytes(raw)
+	switch {
+	case value.Type == gjson.String:
+		found(value.String())
+	case value.IsObject():
+		found(value.Get("id").String())
+	case value.IsArray():
+		for _, element := range value.Array() {
+			if element.Type == gjson.String {
+				found(element.String())
 			}
 		}
 	}
