@@ -34,7 +34,7 @@ func jsonValues(body []byte) []json.RawMessage {
 		return drain(d)
 	}
 	if body[0] == '{' {
-		return drain(json.NewDecoder(bytes.NewReader(body)))
+		return lines(body)
 	}
 	var out []json.RawMessage
 	var data []string
@@ -47,6 +47,22 @@ func jsonValues(body []byte) []json.RawMessage {
 		}
 	}
 	return out
+}
+
+// lines returns the values of a body that is one, or has one on each line. A line
+// that is none is passed over.
+func lines(body []byte) []json.RawMessage {
+	var out []json.RawMessage
+	for {
+		d := json.NewDecoder(bytes.NewReader(body))
+		out = append(out, drain(d)...)
+		rest := body[min(d.InputOffset(), int64(len(body))):]
+		i := bytes.IndexByte(bytes.TrimLeft(rest, " \t\r\n"), '\n')
+		if i < 0 {
+			return out
+		}
+		body = bytes.TrimLeft(rest, " \t\r\n")[i+1:]
+	}
 }
 
 // drain decodes values until there is no further whole one.

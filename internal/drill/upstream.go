@@ -4,12 +4,14 @@
 // send comments for ever, fall silent after two characters. Faults is the
 // catalogue of such scripts, Healthy the answer of an upstream that is well, in
 // the dialect of whatever request comes in, and Ask a client that tells a whole
-// answer from one that was cut. It serves the tests, `understudy demo` and people
-// who want to see what their own client makes of a fault.
+// answer from one that was cut. Scenarios puts faults to whole chains behind a proxy
+// and judges what reached the client and the upstreams; a Scorecard collects the
+// verdicts. It serves the tests, `understudy demo` and `understudy drill`.
 //
 // The package knows the vendors' bytes and how connections break. It never knows
-// the proxy: no configuration, no rules, no judging. It detects dialects by
-// itself, so that an error in the proxy's own reading cannot hide behind it.
+// the proxy, which it sees from both ends only: no configuration, no rules. It
+// detects dialects and reads answers by itself, so that an error in the proxy's own
+// reading cannot hide behind it.
 //
 // Everything here runs over any net.Listener and waits only where a testing/synctest
 // bubble can see it, so that it also runs over a network in memory.
