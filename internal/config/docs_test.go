@@ -49,6 +49,7 @@ func TestExamplesSayTheDefaults(t *testing.T) {
 		t.Errorf("rules (-built-in +example):\n%s", diff)
 	}
 	noErrors(t, read(t, exampleTOML))
+	noErrors(t, read(t, "../../examples/resilient.yaml"))
 }
 
 // TestExampleSettingsThatAreOff: taking the "#" from every setting that is off
