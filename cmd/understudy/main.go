@@ -30,6 +30,7 @@ type grammar struct {
 	Console consoleCommand `cmd:"" help:"Talk to a running process: see and change everything."`
 	Init    initCommand    `cmd:"" help:"Write a commented configuration to start from."`
 	Demo    demoCommand    `cmd:"" help:"Show what it does, with fake upstreams and no key."`
+	Drill   drillCommand   `cmd:"" help:"Put a configuration through faults, with fake upstreams, and print a scorecard."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 
@@ -99,7 +100,7 @@ func report(err error, w io.Writer) int {
 		return exitUsage
 	}
 	fmt.Fprintf(w, "understudy: %v\n", err)
-	if errors.Is(err, errNoConfig) || errors.Is(err, daemon.ErrOpen) || errors.Is(err, errNoSuchModel) || errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, errNoConfig) || errors.Is(err, daemon.ErrOpen) || errors.Is(err, errNoSuchModel) || errors.Is(err, errNoSuchScenario) || errors.Is(err, os.ErrNotExist) {
 		return exitUsage
 	}
 	return exitFailed

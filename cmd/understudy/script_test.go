@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,7 +16,12 @@ func TestMain(m *testing.M) {
 
 // The scripts drive the real command line, exit codes included.
 func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
+		e.Setenv("EXAMPLES", examples)
 		e.Setenv("HOME", e.WorkDir)
 		e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/config-home")
 		e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state-home")
