@@ -93,12 +93,15 @@ func (d *Daemon) Edit(ctx context.Context, who string, edit func(config.Source) 
 // before are not tried again unless forced, so that one mistake is told once.
 func (d *Daemon) reload(forced bool) error {
 	src, err := config.Read(d.options.ConfigPath)
+	d.mu.Lock()
+	same := src.Hash == d.tried
+	if err != nil {
+		d.tried = [32]byte{} // whatever comes back is tried, the same bytes too
+	}
+	d.mu.Unlock()
 	if err != nil {
 		return d.failed(err, forced)
 	}
-	d.mu.Lock()
-	same := src.Hash == d.tried
-	d.mu.Unlock()
 	if same && !forced {
 		return nil
 	}
