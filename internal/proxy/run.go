@@ -97,6 +97,7 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ r
 	if f.Empty && f.WellFormed {
 		t.Verdict = stats.Empty
 	}
+	t.Failure = r.evidence(f, d, n)
 	gaveUp := r.freeze(c, lease, f, d, account, now, &t)
 	outcome := health.Failed
 	if blameless(f) {

@@ -61,7 +61,9 @@ func (r *run) walk(ctx context.Context) result {
 		}
 		r.skip(skip.Candidate, skip.Reason, left)
 	}
-	if refusal := r.bind(&plan); refusal != nil {
+	refusal := r.bind(&plan)
+	r.planned(&plan)
+	if refusal != nil {
 		return result{answer: refusal}
 	}
 	// Everybody may be asked once more while an attempt that was given up still ends.
