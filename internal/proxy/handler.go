@@ -28,6 +28,7 @@ type Handler struct {
 	transports *Transports
 	target     Target
 	hedges     hedgeBook
+	guests     guestBook
 	log        *slog.Logger
 	rand       func() float64
 }
@@ -155,6 +156,7 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	defer func() { win.lease.Settle(outcome, time.Now(), strike) }()
 	win.lease.Released(time.Now())
 	win.learner.released(x.Header)
+	r.stayed(win.candidate, time.Now())
 	r.record.Winner, r.record.Status = win.try, x.Status
 	t := &r.record.Tries[win.try]
 	r.record.Released = time.Since(r.req.start)

@@ -61,6 +61,7 @@ func (r *run) walk(ctx context.Context) result {
 		}
 		r.skip(skip.Candidate, skip.Reason, left)
 	}
+	r.stay(&plan, time.Now())
 	refusal := r.bind(&plan)
 	r.planned(&plan)
 	if refusal != nil {

@@ -51,13 +51,17 @@ const ReasonDisabled = "disabled"
 
 // Plan orders the chain's candidates for one request: tier by tier, and inside a
 // tier of several by session key, or, without one, the least loaded first (in
-// flight / weight; of equals the heavier, then by id). load and why may be nil.
+// flight / weight; of equals the heavier, then by id). A chain without affinity
+// takes no notice of the key. load and why may be nil.
 // They are called at most once per candidate, and the result depends on nothing
 // else.
 func (c *Chain) Plan(key string, load Load, why Why) Plan {
 	n := 0
 	for _, tier := range c.Tiers {
 		n += len(tier)
+	}
+	if c.Affinity == "off" {
+		key = ""
 	}
 	p := Plan{Order: make([]Step, 0, n), Strategy: InOrder}
 	var r ranker

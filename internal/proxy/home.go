@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"container/list"
+	"crypto/sha256"
+	"strconv"
+	"sync"
+	"time"
+
+	"understudy/internal/route"
+)
+
+// maxGuests is how many sessions the guest book remembers; those that were served
+// longest ago go first.
+const maxGuests = 1 << 16
+
+// A guestBook remembers, for chains with affinity "warm", who served a session last:
+// its prompt cache is there, wherever its home is. It is not kept over a restart,
+// after which every session goes home. Its zero value is ready, and its methods may
+// be called from any goroutine.
+type guestBook struct {
+	mu     sync.Mutex
+	guests map[guest]*list.Element
+	served list.List // of *visit, the latest first
+}
+
+// guest stands for a session in one tier of a chain: a key may be 4 KiB long, and
+// nobody reads it back.
+type guest [16]byte
+
+type visit struct {
+	guest guest
+	at    time.Time
+	by    route.ID
+}
+
+func guestOf(model string, tier int, key string) guest {
+	sum := sha256.Sum256([]byte(model + "\x00" + strconv.Itoa(tier) + "\x00" + key))
+	return guest(sum[:])
+}
+
+// note says that a session was served.
+func (b *guestBook) note(g guest, by route.ID, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.guests[g]; e != nil {
+		v := e.Value.(*visit)
+		v.by, v.at = by, now
+		b.served.MoveToFront(e)
+		return
+	}
+	if b.guests == nil {
+		b.guests = map[guest]*list.Element{}
+	}
+	b.guests[g] = b.served.PushFront(&visit{g, now, by})
+	for len(b.guests) > maxGuests {
+		oldest := b.served.Back()
+		b.served.Remove(oldest)
+		delete(b.guests, oldest.Value.(*visit).guest)
+	}
+}
+
+// host is who served a session within ttl; false where that is nobody.
+func (b *guestBook) host(g guest, ttl time.Duration, now time.Time) (route.ID, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.guests[g]
+	if e == nil || now.Sub(e.Value.(*visit).at) > ttl {
+		return "", false
+	}
+	return e.Value.(*visit).by, true
+}
+
+// warm says whether sessions of the chain stay where their prompt cache is.
+func (r *run) warm() bool { return r.sticky != "" && r.chain.Affinity == "warm" }
+
+// stay puts whoever served the session last, if that is not long ago, before its
+// equals: only they are interchangeable, so the order of tiers stays.
+func (r *run) stay(plan *route.Plan, now time.Time) {
+	if !r.warm() {
+		return
+	}
+	for i, tier := range r.chain.Tiers {
+		if len(tier) < 2 {
+			continue
+		}
+		if by, ok := r.h.guests.host(guestOf(r.chain.Model, i+1, r.sticky), r.chain.AffinityTTL, now); ok {
+			ownerFirst(plan, string(by), false)
+		}
+	}
+}
+
+// stayed notes who served the session.
+func (r *run) stayed(by *route.Candidate, now time.Time) {
+	if r.warm() && len(r.chain.Tiers[by.Tier-1]) > 1 {
+		r.h.guests.note(guestOf(r.chain.Model, by.Tier, r.sticky), by.ID, now)
+	}
+}
