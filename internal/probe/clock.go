@@ -52,6 +52,7 @@ type Clock struct {
 	mu                             sync.Mutex
 	connect, stall, total, content *time.Timer
 	over                           bool // released or stopped: no clock starts any more
+	listening                      bool // the stall clock runs
 }
 
 // NewClock starts the attempt's total budget.
@@ -122,11 +123,22 @@ func (c *Clock) Heard() {
 	c.listen()
 }
 
+// Stirred says that bytes of the answer have come that nobody can read yet, such as
+// part of a compressed block. Unlike Heard it starts no stall clock that rests.
+func (c *Clock) Stirred() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.listening {
+		c.listen()
+	}
+}
+
 // listen starts the stall clock anew. The lock is held.
 func (c *Clock) listen() {
 	if c.budget.Stall <= 0 || c.over {
 		return
 	}
+	c.listening = true
 	if c.stall == nil {
 		c.stall = c.after(c.budget.Stall, ErrStalled)
 	} else {
@@ -171,6 +183,7 @@ func (c *Clock) Release(idle time.Duration) {
 func (c *Clock) Rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.listening = false
 	if c.stall != nil {
 		c.stall.Stop()
 	}
@@ -180,7 +193,7 @@ func (c *Clock) Rest() {
 func (c *Clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
+	c.over, c.listening = true, false
 	for _, t := range []*time.Timer{c.connect, c.stall, c.total, c.content} {
 		if t != nil {
 			t.Stop()

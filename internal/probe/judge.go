@@ -107,7 +107,7 @@ func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
 	if !decodable(codings) {
 		// Nobody here can read it, so it is passed on unread: what is not
 		// understood is never failed, unless it is of no use to the client either.
-		x.src = newSource(resp.Body, "", true)
+		x.src = newSource(resp.Body, "", true, clock.Stirred)
 		x.useless = !allowed && ask.Want.Judged
 		return x
 	}
@@ -118,7 +118,7 @@ func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
 		x.Header.Del("Content-Encoding")
 		x.Header.Del("Content-Length")
 	}
-	x.src = newSource(resp.Body, coding, plain)
+	x.src = newSource(resp.Body, coding, plain, clock.Stirred)
 	want := ask.Want
 	want.ContentType = resp.Header.Get("Content-Type")
 	x.reader = wire.NewReader(want)

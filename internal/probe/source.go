@@ -29,6 +29,7 @@ type source struct {
 	decoder io.ReadCloser
 	raw     []byte // coded bytes that the decoder has read and the client has not got
 	readErr error  // what the connection itself said
+	stirred func() // told of coded bytes, which may decode to something much later
 
 	pumped chan chunk    // reads made ahead by a goroutine; nil without one
 	stop   chan struct{} // ends that goroutine
@@ -75,8 +76,8 @@ func (s *source) nextUntil(end <-chan time.Time) (client, plain []byte, err erro
 	}
 }
 
-func newSource(body io.ReadCloser, coding string, plain bool) *source {
-	return &source{body: body, coding: coding, plain: plain, buf: buffers.Get().(*[readSize]byte)}
+func newSource(body io.ReadCloser, coding string, plain bool, stirred func()) *source {
+	return &source{body: body, coding: coding, plain: plain, stirred: stirred, buf: buffers.Get().(*[readSize]byte)}
 }
 
 // next reads on. The slices are valid until the next call; bytes may come along
@@ -167,6 +168,9 @@ type tap source
 func (t *tap) Read(p []byte) (int, error) {
 	n, err := t.body.Read(p)
 	t.raw = append(t.raw, p[:n]...)
+	if n > 0 {
+		t.stirred()
+	}
 	if err != nil {
 		t.readErr = err
 	}

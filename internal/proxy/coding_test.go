@@ -333,3 +333,38 @@ func TestCodedAnswersThatAreDeliveredWhole(t *testing.T) {
 		}
 	})
 }
+
+// Coded bytes are signs of life although they decode to nothing for a while: a block
+// that begins with its table, sent a byte a second.
+func TestCodedBytesAreNoSilence(t *testing.T) {
+	long := said("the quick brown fox, "+strings.Repeat("jumps, over: the; lazy? dog! ", 9)) + okSSE
+	var once bytes.Buffer
+	w := gzip.NewWriter(&once)
+	io.WriteString(w, long)
+	w.Close()
+	twice := append(bytes.Clone(pack(t, "gzip", okSSE[:len(okSSE)-len(stop+done)])), once.Bytes()...)
+	for name, c := range map[string]struct {
+		body  []byte
+		plain string
+		quick int // so many bytes come at once
+	}{
+		"before release": {once.Bytes(), long, 0},
+		"after release":  {twice, okSSE[:len(okSSE)-len(stop+done)] + long, len(twice) - once.Len()},
+	} {
+		for accept, want := range map[string]string{"gzip": string(c.body), "identity": c.plain} {
+			inBubble(t, name+", the client takes "+accept, func(t *testing.T) {
+				s := newStage(t, "server: {stall_timeout: 5, relay_stall_timeout: 5, min_content_chars: 1}", func(w *drill.Wire, _ drill.Request, _ int) {
+					w.Head(200, drill.Chunked, "Content-Type", sseType, "Content-Encoding", "gzip")
+					w.Chunk(c.body[:c.quick])
+					for i := c.quick; i < len(c.body) && w.Pause(time.Second); i++ {
+						w.Chunk(c.body[i : i+1])
+					}
+					w.End()
+				})
+				sent := requestFor(chatPath, true)
+				s.expect(sent, s.ask("POST", chatPath, sent, "Accept-Encoding", accept),
+					outcome{body: want, winner: 1, calls: []int{1}, took: time.Duration(len(c.body)-c.quick) * time.Second, ending: stats.Success})
+			})
+		}
+	}
+}
