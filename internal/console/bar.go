@@ -65,7 +65,7 @@ func (b bar) alerts(p paint) (list []string) {
 		add(p.yellow(text) + ", Ctrl-C stops at once")
 	}
 	if b.trouble != "" {
-		add(p.red("no answer") + ": " + clean(firstLine(b.trouble)))
+		add(p.red("no answer") + ": " + inline(firstLine(b.trouble)))
 	} else if b.view != nil && b.age >= stale {
 		add(p.red("no answer") + " for " + seconds(b.age))
 	}
@@ -76,10 +76,10 @@ func (b bar) alerts(p paint) (list []string) {
 		return list
 	}
 	if text := b.view.Config.Error; text != "" {
-		add(p.red("the file is not in force") + ": " + clean(firstLine(text)))
+		add(p.red("the file is not in force") + ": " + inline(firstLine(text)))
 	}
 	if keys := b.view.Config.NeedsRestart; len(keys) > 0 {
-		add(p.yellow("needs a restart") + ": " + clean(strings.Join(keys, ", ")))
+		add(p.yellow("needs a restart") + ": " + inline(strings.Join(keys, ", ")))
 	}
 	if b.view.TargetMode {
 		add(p.yellow("target mode is on"))
@@ -106,6 +106,11 @@ func (b bar) models(columns, most int, p paint) []string {
 	if most <= 0 {
 		return nil
 	}
+	words := wording(shown, columns)
+	heading := words.heading && most > 1
+	if heading {
+		most--
+	}
 	hidden := 0
 	if len(shown) > most {
 		hidden = len(shown) - (most - 1)
@@ -114,150 +119,185 @@ func (b bar) models(columns, most int, p paint) []string {
 		busy = busy[:most-1]
 		shown = slices.DeleteFunc(shown, func(m *control.Model) bool { return !slices.Contains(busy, m) })
 	}
-	lines := modelLines(shown, columns, p)
+	lines := modelLines(shown, words, columns, p)
+	if words.heading && len(lines) > 0 && (!heading || lines[0] == "") {
+		lines = lines[1:]
+	}
 	switch {
 	case hidden == 1:
-		lines = append(lines, p.dim("and 1 more: stats"))
+		lines = append(lines, p.dim("and 1 more, stats shows all"))
 	case hidden > 0:
-		lines = append(lines, p.dim(fmt.Sprintf("and %d more: stats", hidden)))
+		lines = append(lines, p.dim(fmt.Sprintf("and %d more, stats shows all", hidden)))
 	}
 	return lines
 }
 
 func busyness(m *control.Model) int64 { return m.RPM + 2*m.InFlight }
 
-// How the figures are named, from roomy to narrow.
-var wordings = [][4]string{{" rpm", " tpm", " average", " cache hits"}, {" rpm", " tpm", "", " cache"}, {"r", "t", "", ""}}
+// A words says how the figures of a model are named: behind each of them, or in a
+// heading.
+type words struct {
+	units   [4]string
+	heading bool
+}
 
-// modelLines are the models' figures in columns, as wordy as there is room for.
-func modelLines(models []*control.Model, columns int, p paint) (lines []string) {
+// wordings are the ways to name the figures, from roomy to narrow.
+var wordings = []words{
+	{units: [4]string{" rpm", " tpm", " average", " cache hits"}},
+	{units: [4]string{" rpm", " tpm", "", " cache"}},
+	{heading: true},
+}
+
+// figures are a model's, as they are shown.
+func (w words) figures(m *control.Model) [4]string {
+	return [4]string{
+		strconv.FormatInt(m.RPM, 10) + w.units[0], tokens(m.TPM, m.TPMIncomplete) + w.units[1],
+		latency(m.AvgLatency) + w.units[2], share(m.CacheHit) + w.units[3],
+	}
+}
+
+// rows are the figures of all models, padded, with the heading where there is one.
+func (w words) rows(models []*control.Model) (rows [][4]string, total int) {
+	if w.heading {
+		rows = append(rows, [4]string{"rpm", "tpm", "time", "hits"})
+	}
+	for _, m := range models {
+		rows = append(rows, w.figures(m))
+	}
+	for i := range rows[0] {
+		widest := 0
+		for _, row := range rows {
+			widest = max(widest, width(row[i]))
+		}
+		for n := range rows {
+			rows[n][i] = strings.Repeat(" ", widest-width(rows[n][i])) + rows[n][i]
+		}
+		total += gap + widest
+	}
+	return rows, total
+}
+
+// wording is the most telling one that finds room beside the names.
+func wording(models []*control.Model, columns int) (w words) {
 	if len(models) == 0 {
-		return nil
+		return w
 	}
 	names := 0
 	for _, m := range models {
-		names = max(names, width(clean(m.Name)))
+		names = max(names, width(inline(m.Name)))
 	}
-	var cells [][4]string
-	figures := 0
-	for _, words := range wordings {
-		cells = cells[:0]
-		var widths [4]int
-		for _, m := range models {
-			row := [4]string{
-				strconv.FormatInt(m.RPM, 10) + words[0], tokens(m.TPM, m.TPMIncomplete) + words[1],
-				latency(m.AvgLatency) + words[2], share(m.CacheHit) + words[3],
-			}
-			for i, cell := range row {
-				widths[i] = max(widths[i], width(cell))
-			}
-			cells = append(cells, row)
-		}
-		figures = 0
-		for n := range cells {
-			for i, cell := range cells[n] {
-				cells[n][i] = strings.Repeat(" ", widths[i]-width(cell)) + cell
-			}
-		}
-		for _, w := range widths {
-			figures += gap + w
-		}
-		if min(names, 24)+figures <= columns {
+	for _, w = range wordings {
+		if _, total := w.rows(models); min(names, 24)+total <= columns {
 			break
 		}
 	}
-	room := max(columns-figures, min(8, columns))
-	names = min(names, room)
-	for n, m := range models {
-		name := cut(clean(m.Name), names)
-		line := p.bold(name) + strings.Repeat(" ", names-width(name))
-		for _, cell := range cells[n] {
+	return w
+}
+
+// modelLines are the models' figures in columns, the heading first where there is one.
+func modelLines(models []*control.Model, w words, columns int, p paint) (lines []string) {
+	if len(models) == 0 {
+		return nil
+	}
+	rows, total := w.rows(models)
+	var names []string
+	if w.heading {
+		names = append(names, "")
+	}
+	room := 0
+	for _, m := range models {
+		names = append(names, inline(m.Name))
+		room = max(room, width(inline(m.Name)))
+	}
+	room = min(room, max(columns-total, min(8, columns)))
+	for n, row := range rows {
+		name := cut(names[n], room)
+		line := p.bold(name) + strings.Repeat(" ", room-width(name))
+		for _, cell := range row {
 			if width(line)+gap+width(cell) > columns {
 				break // whole figures, or none
 			}
 			line += strings.Repeat(" ", gap) + cell
 		}
-		lines = append(lines, line)
+		lines = append(lines, strings.TrimRight(line, " "))
 	}
 	return lines
 }
 
+// A mention is a candidate in the bar, and what is said about it: of a long one the name
+// is cut.
+type mention struct{ name, says string }
+
+func (m mention) width() int { return width(m.name) + 1 + width(m.says) }
+
+func (m mention) text(columns int) string {
+	return cut(m.name, max(columns-1-width(m.says), 1)) + " " + m.says
+}
+
 // frozen names who is frozen and for how long, on so many lines at most.
 func (b bar) frozen(columns, most int, p paint) []string {
-	var items []string
+	var items []mention
 	for i := range b.view.Freezes {
 		f := &b.view.Freezes[i]
 		// Until and Time are of one clock; that one may differ from ours.
 		if left := f.Until.Sub(b.view.Time) - b.age; left > 0 {
-			items = append(items, clean(f.Model+"/"+f.Candidate)+" "+seconds(left))
+			items = append(items, mention{inline(f.Model + "/" + f.Candidate), seconds(left)})
 		}
 	}
-	disabled := 0
-	var trials []string
+	frozen, disabled := len(items), 0
 	for i := range b.view.Models {
 		for j := range b.view.Models[i].Candidates {
 			switch k := &b.view.Models[i].Candidates[j]; k.State {
 			case control.StateDisabled:
 				disabled++
 			case control.StateProbation:
-				trials = append(trials, clean(b.view.Models[i].Name+"/"+k.Name)+" on probation")
+				items = append(items, mention{inline(b.view.Models[i].Name + "/" + k.Name), "on probation"})
 			}
 		}
 	}
-	items = append(items, trials...)
-	if len(items) == 0 {
-		text := "all candidates are available"
-		if disabled > 0 {
-			text = fmt.Sprintf("all enabled candidates are available, %d disabled", disabled)
-		}
-		return []string{p.green(text)}
+	switch {
+	case len(items) == 0 && disabled > 0:
+		return []string{p.green(fmt.Sprintf("all enabled candidates are available, %d disabled", disabled))}
+	case len(items) == 0:
+		return []string{p.green("all candidates are available")}
+	case frozen == 0:
+		return mentions("", items, columns, most, p)
+	case columns < 30:
+		return mentions("* ", items, columns, most, p) // the sign of the histories
 	}
-	label := "frozen: "
-	if len(trials) == len(items) {
-		label = ""
-	}
-	return itemLines(label, items, columns, most, p)
+	return mentions("frozen: ", items, columns, most, p)
 }
 
-// itemLines puts items one behind another, on so many lines at most; what finds no
-// place is counted.
-func itemLines(label string, items []string, columns, most int, p paint) (lines []string) {
-	line := ""
+// mentions puts items one behind another behind a label, on so many lines at most; what
+// finds no place is counted.
+func mentions(label string, items []mention, columns, most int, p paint) []string {
+	var lines []string
+	margin := strings.Repeat(" ", len(label))
+	line, used, empty := p.red(label), len(label), true
 	for i, item := range items {
-		rest := len(items) - i
-		more := ""
-		if rest > 1 {
-			more = fmt.Sprintf(", and %d more", rest-1)
-		}
-		front := ", "
-		if line == "" {
-			front = label
-		}
-		// On the last line there must be room to say how many are left out.
-		needed := width(line) + width(front) + width(item)
-		if len(lines) == most-1 {
-			needed += width(more)
+		// There must be room for what follows: a comma, or on the last line how many are
+		// left out.
+		more, last := "", len(lines) == most-1
+		if rest := len(items) - i - 1; last && rest > 0 {
+			more = fmt.Sprintf(", and %d more", rest)
+		} else if rest > 0 {
+			more = ","
 		}
 		switch {
-		case needed <= columns || line == "":
-			line += front + item
-		case len(lines) < most-1:
+		case empty:
+			text := item.text(columns - used - width(more))
+			line, used, empty = line+text, used+width(text), false
+		case used+2+item.width()+width(more) <= columns:
+			line, used = line+", "+item.text(columns), used+2+item.width()
+		case !last:
 			lines = append(lines, line+",")
-			line = strings.Repeat(" ", len(label)) + item
+			text := item.text(columns - len(margin) - width(more))
+			line, used = margin+text, len(margin)+width(text)
 		default:
-			return append(lines, colourLabel(line+fmt.Sprintf(", and %d more", rest), label, p))
+			return append(lines, line+fmt.Sprintf(", and %d more", len(items)-i))
 		}
 	}
-	lines = append(lines, line)
-	lines[0] = colourLabel(lines[0], label, p)
-	return lines
-}
-
-func colourLabel(line, label string, p paint) string {
-	if rest, ok := strings.CutPrefix(line, label); ok && label != "" {
-		return p.red(strings.TrimRight(label, " ")) + " " + rest
-	}
-	return line
+	return append(lines, line)
 }
 
 // seconds is a time to wait, in the two greatest units that it has; what still lasts

@@ -10,7 +10,7 @@ import (
 // The signs of a history's cells: a colour only repeats what they say.
 var signs = map[string]string{"ok": "#", "mixed": "+", "failing": "x", "frozen": "*", "idle": "."}
 
-const cellLegend = "# ok  + mixed  x failing  * frozen  . idle"
+var cellLegend = []string{"# ok", "+ mixed", "x failing", "* frozen", ". idle"}
 
 // cellsPerLine are the numbers of cells that a line may have, all of them parts of a
 // day that people can name.
@@ -41,19 +41,19 @@ func histories(v *control.View, name string, columns int, p paint) (lines []stri
 	h := rows[0].history
 	minutes := h.CellSeconds / 60
 	lines = append(lines, fold(fmt.Sprintf("the last %d hours, a sign for every %d minutes, now at the end:", len(h.States)*minutes/60, minutes), columns, gap)...)
-	lines = append(lines, fold(cellLegend, columns, gap)...)
+	lines = append(lines, beside(cellLegend, columns)...)
 	names := 0
 	for _, r := range rows {
-		names = max(names, width(clean(r.name)))
+		names = max(names, width(inline(r.name)))
 	}
 	for _, r := range rows {
 		// All in one line with its name, where there is room for that.
 		if columns <= 0 || names+gap+len(r.history.States) <= columns {
-			name := clean(r.name)
+			name := inline(r.name)
 			lines = append(lines, name+strings.Repeat(" ", names-width(name)+gap)+p.cells(r.history.States))
 			continue
 		}
-		lines = append(lines, cut(clean(r.name), columns))
+		lines = append(lines, cut(inline(r.name), columns))
 		lines = append(lines, cellLines(r.history, columns, p)...)
 	}
 	return lines
@@ -113,4 +113,26 @@ func (p paint) cells(states []string) string {
 		i = n
 	}
 	return b.String()
+}
+
+// beside puts texts side by side, on as many lines as it takes.
+func beside(texts []string, columns int) (lines []string) {
+	line := ""
+	for _, text := range texts {
+		switch longer := line + strings.Repeat(" ", gap) + text; {
+		case line == "":
+			line = text
+		case columns <= 0 || width(longer) <= columns:
+			line = longer
+		default:
+			lines, line = append(lines, line), text
+		}
+	}
+	lines = append(lines, line)
+	for i := range lines {
+		if columns > 0 {
+			lines[i] = cut(lines[i], columns)
+		}
+	}
+	return lines
 }

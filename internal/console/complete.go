@@ -99,7 +99,7 @@ func (p place) options(command, typed string, v *control.View) (list []option) {
 		for _, w := range p.words {
 			list = append(list, option{text: w})
 		}
-	case slot == "vm":
+	case slot == "vm", slot == "name" && command == "vm rm":
 		for i := range v.Models {
 			if m := &v.Models[i]; !m.Pool || command != "vm rm" {
 				list = append(list, option{text: m.Name})

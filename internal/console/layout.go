@@ -51,13 +51,14 @@ func tableLines(rows []string, columns int, p paint) (lines []string) {
 	if others := total(cols[:last]); cols[last].prose && columns-others-gap >= min(24, columns/2) {
 		return printed(cols, columns, p)
 	}
-	// Several tables below one another, the first columns in each of them.
+	// Several tables below one another, the first columns in each of them; or, where
+	// these leave no room for others, one row below another.
 	keys := 1
 	if cols[1].head == "#" {
 		keys = 2
 	}
 	if total(cols[:keys]) > columns/2 {
-		keys = 0
+		return stacked(cols, columns, p)
 	}
 	for rest := cols[keys:]; len(rest) > 0; {
 		n := 1
@@ -69,6 +70,31 @@ func tableLines(rows []string, columns int, p paint) (lines []string) {
 		}
 		lines = append(lines, printed(append(cols[:keys:keys], rest[:n]...), columns, p)...)
 		rest = rest[n:]
+	}
+	return lines
+}
+
+// stacked prints a table row by row, a line for every cell that says something.
+func stacked(cols []column, columns int, p paint) (lines []string) {
+	for i := 1; i < len(cols[0].cells); i++ {
+		if first := strings.TrimSpace(cols[0].cells[i]); first != "" {
+			for _, part := range fold(first, columns, gap) {
+				lines = append(lines, p.bold(part))
+			}
+		}
+		for _, c := range cols[1:] {
+			text := strings.TrimSpace(c.cells[i])
+			if text == "" {
+				continue
+			}
+			if len(cols) > 2 {
+				text = c.head + " " + text
+			}
+			margin := strings.Repeat(" ", min(gap, columns/4))
+			for _, part := range fold(text, columns-len(margin), gap) {
+				lines = append(lines, margin+part)
+			}
+		}
 	}
 	return lines
 }
@@ -92,7 +118,7 @@ func takeApart(rows []string) (cols []column) {
 		var places []string
 		for _, r := range row {
 			places = append(places, string(r))
-			switch w := width(string(r)); w {
+			switch w := runeWidth(r); w {
 			case 0: // joins what stands before it
 				places = places[:len(places)-1]
 				if n := len(places); n > 0 {

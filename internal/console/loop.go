@@ -64,8 +64,9 @@ type loop struct {
 	since   time.Time          // when it began
 	cancel  context.CancelFunc // breaks it off
 
-	above    []string // lines to print above the prompt
-	printing bool     // at first too, until the prompt is there
+	above    []string                     // lines to print above the prompt
+	put      func(lines []string) tea.Cmd // prints some, then sends a printedMsg
+	printing bool                         // at first too, until the prompt is there
 
 	stopping bool
 	leaving  bool // quits as soon as everything is printed
@@ -82,7 +83,7 @@ func newLoop(ctx context.Context, o Options, h *history, p paint) *loop {
 	// A textinput that is focused in Init of a value stays deaf: this is a pointer,
 	// and it is focused before anything runs.
 	input.Focus()
-	l := &loop{o: o, ctx: ctx, paint: p, input: input, history: h, columns: 80, rows: 24, now: time.Now(), printing: true}
+	l := &loop{o: o, ctx: ctx, paint: p, input: input, history: h, columns: 80, rows: 24, now: time.Now(), printing: true, put: put}
 	if o.Source.Changed != nil {
 		l.signs = o.Source.Changed(ctx)
 	}
@@ -237,7 +238,12 @@ func (l *loop) flush() tea.Cmd {
 			chunk[i] = " " // an empty text would not be printed at all
 		}
 	}
-	return tea.Sequence(tea.Println(strings.Join(chunk, "\n")), func() tea.Msg { return printedMsg{} })
+	return l.put(chunk)
+}
+
+// put prints lines above the frame.
+func put(lines []string) tea.Cmd {
+	return tea.Sequence(tea.Println(strings.Join(lines, "\n")), func() tea.Msg { return printedMsg{} })
 }
 
 func (l *loop) takeLog(msg logMsg) {
@@ -245,7 +251,7 @@ func (l *loop) takeLog(msg logMsg) {
 		l.print(fold(droppedText(msg.dropped), l.columns, 0)...)
 	}
 	for _, line := range msg.lines {
-		l.print(foldLog(line, l.columns)...)
+		l.print(fold(strings.ReplaceAll(line, "\t", " "), l.columns, gap)...)
 	}
 }
 

@@ -41,12 +41,12 @@ func (m *menu) lines(columns, most int, p paint) (lines []string) {
 	if len(m.options) <= most && columns >= 40 {
 		widest := 0
 		for _, o := range m.options {
-			widest = max(widest, width(clean(o.text)))
+			widest = max(widest, width(inline(o.text)))
 		}
 		for i, o := range m.options {
-			text := clean(o.text)
+			text := inline(o.text)
 			text = m.marked(i, text, p) + strings.Repeat(" ", widest-width(text)+gap)
-			lines = append(lines, cut(strings.TrimRight(text+p.dim(clean(o.note)), " "), columns))
+			lines = append(lines, cut(strings.TrimRight(text+p.dim(inline(o.note)), " "), columns))
 		}
 		return lines
 	}
@@ -64,7 +64,7 @@ func (m *menu) marked(i int, text string, p paint) string {
 func (m *menu) inColumns(columns, most int, p paint) (lines []string) {
 	widest := 0
 	for _, o := range m.options {
-		widest = max(widest, width(clean(o.text)))
+		widest = max(widest, width(inline(o.text)))
 	}
 	widest = max(min(widest, columns-gap), 1)
 	across := max(1, columns/(widest+gap))
@@ -80,10 +80,10 @@ func (m *menu) inColumns(columns, most int, p paint) (lines []string) {
 	for row := first; row < first+seen; row++ {
 		line := ""
 		for i := row * across; i < min((row+1)*across, len(m.options)); i++ {
-			text := cut(clean(m.options[i].text), widest)
+			text := cut(inline(m.options[i].text), widest)
 			line += m.marked(i, text, p) + strings.Repeat(" ", widest-width(text))
 		}
-		lines = append(lines, strings.TrimRight(line, " "))
+		lines = append(lines, cut(strings.TrimRight(line, " "), columns))
 	}
 	if hidden := len(m.options) - min((first+seen)*across, len(m.options)) + first*across; hidden > 0 && most > 1 {
 		lines = append(lines, p.dim(cut(fmt.Sprintf("  and %d more", hidden), columns)))

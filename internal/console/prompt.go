@@ -52,7 +52,7 @@ func window(line []rune, cursor, columns int) (text string, x int) {
 	var b strings.Builder
 	column := 0
 	for _, r := range line {
-		w := width(string(r))
+		w := runeWidth(r)
 		switch {
 		case column < from && column+w > from: // half of a wide character
 			b.WriteByte(' ')

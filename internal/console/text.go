@@ -3,12 +3,44 @@ package console
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
 
 // width is how many columns a text takes on a terminal. Colours take none.
-func width(s string) int { return ansi.StringWidthWc(s) }
+func width(s string) (n int) {
+	for i := 0; i < len(s); {
+		if skip := escape(s[i:]); skip > 0 {
+			i += skip
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		n, i = n+runeWidth(r), i+size
+	}
+	return n
+}
+
+// runeWidth is the width of one character, by itself: most terminals add up.
+func runeWidth(r rune) int {
+	if r < 0x7f {
+		return 1
+	}
+	return ansi.StringWidthWc(string(r))
+}
+
+// escape is the length of the colour that a text begins with, 0 if it does not.
+func escape(s string) int {
+	if len(s) < 2 || s[0] != 0x1b || s[1] != '[' {
+		return 0
+	}
+	for i := 2; i < len(s); i++ {
+		if s[i] >= 0x40 && s[i] <= 0x7e {
+			return i + 1
+		}
+	}
+	return len(s)
+}
 
 // clean is a text without anything that could disturb a terminal. What comes from
 // this program is so already; another process's answer may not be.
@@ -28,12 +60,15 @@ func clean(s string) string {
 	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
+// inline is a clean text on one line.
+func inline(s string) string { return strings.ReplaceAll(clean(s), "\n", " ") }
+
 func disturbs(r rune) bool {
 	return r != '\n' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
 // cut is the beginning of a text that fits a width; what is left out shows as a dot
-// in its place.
+// in its place. Colours go on to where they end.
 func cut(s string, columns int) string {
 	if width(s) <= columns {
 		return s
@@ -41,11 +76,31 @@ func cut(s string, columns int) string {
 	if columns <= 0 {
 		return ""
 	}
-	return ansi.TruncateWc(s, columns, "…")
+	var b strings.Builder
+	used, full := 0, false
+	for i := 0; i < len(s); {
+		if skip := escape(s[i:]); skip > 0 {
+			b.WriteString(s[i : i+skip])
+			i += skip
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+		switch w := runeWidth(r); {
+		case full:
+		case used+w > columns-1:
+			b.WriteString("…")
+			full = true
+		default:
+			b.WriteRune(r)
+			used += w
+		}
+	}
+	return b.String()
 }
 
 // fold breaks a line between words so that no piece is wider than the terminal; the
-// pieces after the first are indented. A word that is too long is broken inside. A
+// pieces after the first are indented. Colours go on from piece to piece. A word that is too long is broken inside. A
 // width of 0 or less is no bound.
 func fold(line string, columns, indent int) []string {
 	if columns <= 0 || width(line) <= columns {
@@ -68,6 +123,10 @@ func fold(line string, columns, indent int) []string {
 		}
 		for used+bare > columns { // too long for a line of its own
 			head := hardCut(word, columns-used)
+			if width(head) > columns-used && used > 0 { // a wide character behind blanks
+				current, used = "", 0
+				continue
+			}
 			current += head
 			word = word[len(head):]
 			bare = width(strings.TrimRight(word, " "))
@@ -87,24 +146,19 @@ func fold(line string, columns, indent int) []string {
 
 // hardCut is the longest beginning of a text that fits, at least one character.
 func hardCut(s string, columns int) string {
-	used := 0
-	for i, r := range s {
-		if w := width(string(r)); i > 0 && used+w > columns {
-			return s[:i]
-		} else {
-			used += w
+	used, some := 0, false
+	for i := 0; i < len(s); {
+		if skip := escape(s[i:]); skip > 0 {
+			i += skip
+			continue
 		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if used += runeWidth(r); some && used > columns {
+			return s[:i]
+		}
+		i, some = i+size, true
 	}
 	return s
-}
-
-// foldLog breaks a line of the log, colours and all, wherever the terminal ends.
-func foldLog(line string, columns int) []string {
-	line = strings.ReplaceAll(line, "\t", " ")
-	if columns <= 0 || width(line) <= columns {
-		return []string{line}
-	}
-	return strings.Split(ansi.WrapWc(line, columns, ""), "\n")
 }
 
 // paint colours text; where it is off it leaves it alone.
