@@ -52,6 +52,7 @@ type Daemon struct {
 
 	proxyListener, adminListener net.Listener
 	proxyServer, adminServer     *http.Server
+	certificate                  *certificate // nil: no TLS
 
 	asks chan ask // to the goroutine that owns the reload
 	quit chan struct{}
@@ -222,6 +223,9 @@ func loopback(host string) bool {
 
 // listen opens both listeners, or none.
 func (d *Daemon) listen() (err error) {
+	if d.certificate, err = openCertificate(d.bound); err != nil {
+		return err
+	}
 	addr := net.JoinHostPort(d.bound.Host, strconv.Itoa(d.bound.Port))
 	if d.proxyListener, err = net.Listen("tcp", addr); err != nil {
 		return fmt.Errorf("listen on %s: %w", addr, err)

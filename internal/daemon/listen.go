@@ -2,24 +2,35 @@ package daemon
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"sync"
 	"time"
+
+	"understudy/internal/config"
 )
 
 // serveOn serves a listener, with TLS where the file names a certificate.
 func (d *Daemon) serveOn(s *http.Server, l net.Listener) error {
-	if d.bound.TLSCert == "" {
+	if d.certificate == nil {
 		return s.Serve(l)
 	}
-	c := &certificate{cert: d.bound.TLSCert, key: d.bound.TLSKey}
-	if _, err := c.get(nil); err != nil {
-		return err
-	}
-	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.certificate.get}
 	return s.ServeTLS(l, "", "")
+}
+
+// openCertificate reads the certificate that the file names, nil where it names none.
+func openCertificate(s config.Server) (*certificate, error) {
+	if s.TLSCert == "" {
+		return nil, nil
+	}
+	c := &certificate{cert: s.TLSCert, key: s.TLSKey}
+	if _, err := c.get(nil); err != nil {
+		return nil, fmt.Errorf("server.tls_cert and tls_key: %w", err)
+	}
+	return c, nil
 }
 
 // certificate is a key pair on disk, read again when its file has changed.

@@ -243,7 +243,7 @@ func TestWhatNeedsARestart(t *testing.T) {
 			{"port: 0", "port: 4", "port"},
 			{"port: 0", "port: 0, host: 127.0.0.2", "host"},
 			{"admin: off", "admin: 127.0.0.1:1", "admin"},
-			{"port: 0, admin: off, state_dir: STATE", "port: 4, admin: off, state_dir: STATE2", "port state_dir"},
+			{`port: 0, admin: off, state_dir: "STATE"`, `port: 4, admin: off, state_dir: "STATE2"`, "port state_dir"},
 			{"port: 0", "port: 0, tls_cert: /a, tls_key: /b", "tls_cert tls_key"},
 			{"port: 0", "port: 0, stall_timeout: 4", ""},
 		} {

@@ -201,7 +201,7 @@ func well(t *testing.T) *drill.Upstream { return upstream(t, drill.Healthy(drill
 // vm is a configuration with one virtual model over these candidates, each "name url
 // model".
 func vm(server string, candidates ...string) string {
-	cfg := "server: {port: 0, admin: off, state_dir: STATE" + server + "}\nvirtual_models:\n  vm:\n"
+	cfg := "server: {port: 0, admin: off, state_dir: \"STATE\"" + server + "}\nvirtual_models:\n  vm:\n"
 	for _, c := range candidates {
 		f := strings.Fields(c)
 		cfg += fmt.Sprintf("    - {name: %s, base_url: %q, api_key: sk-%s-secret-key, model: %s}\n", f[0], f[1], f[2], f[2])

@@ -42,6 +42,7 @@ func statePath(dir, config string) string {
 // loadState reads a state file. No file is an empty state. A damaged one is set
 // aside, and the warning says where; it is never a reason not to start.
 func loadState(path string) (s state, warning error) {
+	sweep(path)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return state{}, nil
@@ -83,6 +84,7 @@ func ownersPath(statePath string) string {
 
 // loadOwners reads a file of owners. A damaged one is set aside like a state file.
 func loadOwners(path string, book *owner.Book) (warning error) {
+	sweep(path)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -96,13 +98,27 @@ func loadOwners(path string, book *owner.Book) (warning error) {
 	return nil
 }
 
+// partial is how the names begin of what will become a file once it is whole.
+func partial(path string) string { return "." + filepath.Base(path) + "-" }
+
+// sweep removes what a process that was killed has left of writing a file.
+func sweep(path string) {
+	dir := filepath.Dir(path)
+	list, _ := os.ReadDir(dir) // nothing to sweep where there is none
+	for _, entry := range list {
+		if strings.HasPrefix(entry.Name(), partial(path)) {
+			os.Remove(filepath.Join(dir, entry.Name()))
+		}
+	}
+}
+
 // replace writes a file so that a crash at any moment leaves the former or the new
 // one whole.
 func replace(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".state-*")
+	f, err := os.CreateTemp(filepath.Dir(path), partial(path)+"*")
 	if err != nil {
 		return fmt.Errorf("write the state: %w", err)
 	}
