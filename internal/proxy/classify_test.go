@@ -248,3 +248,58 @@ func TestDeadAccountIsLeftAlone(t *testing.T) {
 		})
 	}
 }
+
+// Case 38 (a): an error in JSON that answers a stream request arrives with its status,
+// its type and every byte, however it was framed.
+func TestAnErrorToAStreamRequestArrivesWhole(t *testing.T) {
+	body := `{"error":{"message":"` + strings.Repeat("no ", 49) + `","type":"invalid"}}`
+	if len(body) != 188 {
+		t.Fatalf("the body has %d bytes", len(body))
+	}
+	for name, script := range map[string]drill.Script{
+		"with a length": refusal(400, body),
+		"chunked": func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Head(400, drill.Chunked, "Content-Type", "application/json; charset=utf-8")
+			for _, c := range []byte(body) {
+				w.Chunk([]byte{c})
+			}
+			w.End()
+		},
+		"until the end": func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Head(400, drill.UntilClose, "Content-Type", "application/json")
+			w.Chunk([]byte(body))
+			w.End()
+		},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			s := newStage(t, "", script, frames(okSSE))
+			sent := requestFor(chatPath, true)
+			got := s.ask("POST", chatPath, sent)
+			s.expect(sent, got, outcome{status: 400, body: body, winner: 1, calls: []int{1, 0}, ending: stats.PassedThrough})
+			if kind := got.header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
+				t.Errorf("content type %q", kind)
+			}
+		})
+	}
+}
+
+// Case 38 (b): events that answer a request for JSON are read as events: what fails in
+// them goes to the next candidate.
+func TestFailedEventsWhereJSONWasAskedFor(t *testing.T) {
+	failed := created + event("response.failed", `{"type":"response.failed","sequence_number":3,"response":{"id":"resp_1","object":"response","status":"failed","error":{"code":"server_error","message":"boom"}}}`)
+	inBubble(t, "", func(t *testing.T) {
+		s := newStage(t, "", frames(failed), page("application/json", okResponse))
+		sent := requestFor(responsesPath, false)
+		s.expect(sent, s.ask("POST", responsesPath, sent), outcome{body: okResponse, winner: 2, calls: []int{1, 1}, ending: stats.Success})
+	})
+}
+
+// Case 38: when all have failed the client is told so, by us, and what each said
+// stands in the lines; a refusal that is the client's own is never hidden behind it.
+func TestARefusalIsNotHidden(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		s := newStage(t, "rules: []", refusal(400, badParameter), refusal(400, contextTooLong))
+		sent := requestFor(chatPath, true)
+		s.expect(sent, s.ask("POST", chatPath, sent), outcome{status: 400, body: contextTooLong, winner: 2, calls: []int{1, 1}, ending: stats.PassedThrough})
+	})
+}
