@@ -138,6 +138,35 @@ func TestTwoThatWaitOutTheSameHint(t *testing.T) {
 	})
 }
 
+// One that finds its candidate tried out by somebody else comes back to it only where
+// nobody is left, and its attempts go on from where they were.
+func TestAttemptsGoOnAfterProbation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, chain(2, `rules: [{match: {status: 429}, action: retry, max_attempts: 3, max_wait: 5}, {match: {status: 500}, action: next}]`))
+		s.play("u1", func(w *drill.Wire, r drill.Request, n int) {
+			w.Pause(time.Second) // so that both have asked
+			w.JSON(429, []byte(`{"error":{"message":"Rate limit reached"}}`), "Retry-After", "2")
+		})
+		s.play("u2", refusal(500, `{}`))
+		one, other := s.later(), s.later()
+		s.refused(<-one, 502)
+		s.refused(<-other, 502)
+		synctest.Wait()
+		for _, r := range s.records() {
+			n := 0
+			for _, try := range r.Tries {
+				if try.Name == "u1" {
+					n++
+				}
+			}
+			if n > 3 {
+				t.Errorf("%d attempts at u1 by one request, and 3 are allowed", n)
+			}
+		}
+		s.idle()
+	})
+}
+
 // Next, and passthrough of what there is an answer to.
 func TestPassthrough(t *testing.T) {
 	const rules = `rules: [{match: {status: [418, network, timeout, stalled_stream, bad_stream]}, action: passthrough}]`

@@ -19,8 +19,9 @@ type walk struct {
 	*run
 	ctx     context.Context
 	queue   []*route.Candidate
-	passed  []*route.Candidate // on probation with the trial taken: only where nobody is left
-	last    bool               // the queue is passed, now
+	passed  []*route.Candidate       // on probation with the trial taken: only where nobody is left
+	last    bool                     // the queue is passed, now
+	made    map[*route.Candidate]int // attempts made at those passed over when they were to be tried again
 	running []*seat
 	waiting []*seat // until they are tried again
 	lost    []*seat // given up, and not ended yet
@@ -186,7 +187,7 @@ func (w *walk) startNext() bool {
 		}
 		c := w.queue[0]
 		w.queue = w.queue[1:]
-		if w.start(c, 0) {
+		if w.start(c, w.made[c]) {
 			return true
 		}
 	}
@@ -217,6 +218,12 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 			w.skip(c, frozenFor(freeze, now), freeze.Until.Sub(now))
 		} else {
 			w.passed = append(w.passed, c)
+			if n > 0 {
+				if w.made == nil {
+					w.made = map[*route.Candidate]int{}
+				}
+				w.made[c] = n
+			}
 		}
 		return false
 	}
