@@ -81,7 +81,10 @@ type hider struct {
 
 // hide returns the holes of a file in its order, apart from each other, and the
 // secrets that they cover. strict says that the file could not be read as a tree.
-func hide(format Format, src []byte) (holes []hole, secrets []string) {
+//
+// placed leaves out the holes that are only there because a secret of another place
+// stands in them.
+func hide(format Format, src []byte) (holes, placed []hole, secrets []string) {
 	h := &hider{document: parseDocument(format, src)}
 	if h.root != nil {
 		h.walk(h.root, roleOpen, "")
@@ -95,8 +98,9 @@ func hide(format Format, src []byte) (holes []hole, secrets []string) {
 	} else {
 		h.comments()
 	}
+	placed = merged(slices.Clone(h.holes))
 	h.elsewhere()
-	return h.merged(), h.secrets
+	return merged(h.holes), placed, h.secrets
 }
 
 func (h *hider) cover(s span, mask string) { h.holes = append(h.holes, hole{s, mask}) }
@@ -288,14 +292,14 @@ func holdsVendorKey(text string) bool {
 }
 
 // merged puts the holes in order and makes one of those that overlap.
-func (h *hider) merged() (out []hole) {
-	slices.SortStableFunc(h.holes, func(a, b hole) int {
+func merged(holes []hole) (out []hole) {
+	slices.SortStableFunc(holes, func(a, b hole) int {
 		if a.start != b.start {
 			return a.start - b.start
 		}
 		return b.end - a.end
 	})
-	for _, next := range h.holes {
+	for _, next := range holes {
 		if next.start == next.end {
 			continue
 		}

@@ -100,7 +100,7 @@ func (h *hider) brokenLine(n int) (next int) {
 			if i := strings.IndexByte(line, '#'); i >= 0 && !strings.ContainsAny(word[:1], "{[-") {
 				h.cover(span{start + i, all.end}, "***") // perhaps no comment
 			}
-			h.brokenFlow(all, roleUnknown)
+			h.brokenFlow(span{all.end - len(item), all.end}, roleUnknown)
 		}
 		return n + 1
 	}

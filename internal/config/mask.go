@@ -35,7 +35,7 @@ func (s Source) Masked() (Masked, error) {
 	if len(s.Bytes) > maxFileBytes {
 		return m, ErrUnshowable
 	}
-	holes, secrets := hide(s.Format, s.Bytes)
+	holes, _, secrets := hide(s.Format, s.Bytes)
 	at := len(s.Bytes) - len(bytes.TrimPrefix(s.Bytes, bom))
 	var b strings.Builder
 	put := func(text string, real span, secret bool) {
@@ -171,7 +171,7 @@ func (m Masked) Restore(text string) Restored {
 	r := Restored{Source: m.source, shown: text, pieces: m.pieces}
 	if text != m.Text { // else all is as it was, line ends of two kinds too
 		r.Bytes, r.pieces = m.put(text)
-		r.check()
+		r.check(m)
 	}
 	return r
 }
@@ -180,20 +180,21 @@ func (m Masked) Restore(text string) Restored {
 func (r Restored) Shown(p Problem) Problem { return r.pieces.move(r.Source, r.shown, p) }
 
 // check finds masks that stand where no secret may, and those that are none of the
-// file's, because they were typed or cut.
-func (r *Restored) check() {
-	holes, _ := hide(r.Format, r.Bytes)
+// file's, because they were typed or cut. A line that was not edited is as it was.
+func (r *Restored) check(m Masked) {
+	holes, placed, _ := hide(r.Format, r.Bytes)
 	doc := newDocument(r.Format, []byte(r.shown))
+	var old map[string]bool
 	next := 0
 	for _, p := range r.pieces {
 		if !p.secret {
 			continue
 		}
-		for next < len(holes) && holes[next].end <= p.real.start {
+		for next < len(placed) && placed[next].end <= p.real.start {
 			next++
 		}
 		fits := false
-		for _, h := range holes[next:] {
+		for _, h := range placed[next:] {
 			if h.start >= p.real.end {
 				break
 			}
@@ -201,7 +202,16 @@ func (r *Restored) check() {
 				break
 			}
 		}
-		if !fits {
+		if fits {
+			continue
+		}
+		if old == nil {
+			old = map[string]bool{}
+			for line := range strings.Lines(m.Text) {
+				old[strings.TrimRight(line, "\n")] = true
+			}
+		}
+		if line := r.shown[doc.lineStart(p.shown.start):doc.lineEnd(p.shown.start)]; !old[strings.TrimRight(line, "\n")] {
 			r.problem(doc, p.shown.start, "a mask where no secret may stand", "put it back where it was, or write the text itself")
 		}
 	}

@@ -74,6 +74,7 @@ var maskCases = []struct {
 	// Files that cannot be read show less.
 	{"broken YAML", "yaml", "virtual_models:\n  auto:\n    - name: a\n      base_url: https://u:p@h/v1 # here\n     api_key: " + keyA + "\n      model: m\n      headers: {x-client: codex}\n", "virtual_models:\n  auto:\n    - name: a\n      base_url: https://***@h/v1 # here\n     api_key: sk-pro***1234\n      model: m\n      headers: {x-client: ***(2)}\n"},
 	{"no blank behind the colon", "yaml", "api_key:" + short + "\nmodel: [", "api_key:***\nmodel: ["},
+	{"a broken file's other lines", "yaml", "a:\n  - {name: a, base_url: \"https://h\", api_key: word-1} # note\n  - {name: b\n", "a:\n  - {name: a, base_url: \"https://h\", api_key: ***} # note\n  - {name: b\n"},
 	{"a broken block", "yaml", "a: {\n  api_key: |\n    line one\n    line two\n  model: m", "a: {\n  api_key: ***\n  model: m"},
 	{"text that is nothing", "yaml", "a: [\nhere is my password, it is swordfish!", "a: [\n***"},
 	{"a list of origins", "yaml", "cors_origins:\n  - https://chat.example.com\nmodels: [a, b", "cors_origins:\n  - https://chat.example.com\nmodels: [a, b"},

@@ -77,7 +77,11 @@ func (d *Daemon) Edit(ctx context.Context, who string, edit func(config.Source) 
 		if err != nil {
 			return err
 		}
-		if _, _, err := compile(edited); err != nil {
+		snap, _, err := compile(edited)
+		if err == nil {
+			err = d.stillMayListen(snap.Config)
+		}
+		if err != nil {
 			return err
 		}
 		if err := edited.Write(); err != nil {
@@ -117,6 +121,7 @@ func (d *Daemon) reload(forced bool) error {
 	}
 	// From here on nothing can fail.
 	d.handler.Swap(snap)
+	d.archive.SetLimits(kept(snap.Config))
 	d.retain(snap)
 	restart := d.differs(snap.Config.Server)
 	d.mu.Lock()
