@@ -142,7 +142,7 @@ func TestTwoThatWaitOutTheSameHint(t *testing.T) {
 // nobody is left, and its attempts go on from where they were.
 func TestAttemptsGoOnAfterProbation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, chain(2, `rules: [{match: {status: 429}, action: retry, max_attempts: 3, max_wait: 5}, {match: {status: 500}, action: next}]`))
+		s := newScene(t, chain(2, "server: {auto_hedge_threshold: 0}\n"+`rules: [{match: {status: 429}, action: retry, max_attempts: 3, max_wait: 5}, {match: {status: 500}, action: next}]`))
 		s.play("u1", func(w *drill.Wire, r drill.Request, n int) {
 			w.Pause(time.Second) // so that both have asked
 			w.JSON(429, []byte(`{"error":{"message":"Rate limit reached"}}`), "Retry-After", "2")
