@@ -76,7 +76,7 @@ func TestHealthyIsNotCut(t *testing.T) {
 		})
 	}
 	inBubble(t, "a body that takes twenty seconds to come", func(t *testing.T) {
-		s := newScene(t, chain(1, strings.Replace(everyClock, "chain_timeout: 2", "chain_timeout: 30", 1)))
+		s := newScene(t, chain(1, everyClock))
 		s.play("u1", sayPong)
 		body := chatBody("vm", true)
 		got := s.over(drill.Query{Path: chatPath, Body: []byte(body), Chunked: true, Piece: len(body)/20 + 1, Gap: time.Second})

@@ -10,7 +10,7 @@ import (
 // race finds the answer: along the chain once, and in target mode again and again.
 func (r *run) race(ctx context.Context) result {
 	if d := r.s.Config.Server.ChainTimeout; d > 0 {
-		r.deadline = r.req.start.Add(d)
+		r.deadline = time.Now().Add(d) // from admission: how long a client uploads is its own affair
 	}
 	res := r.walk(ctx)
 	if res.exhausted && r.empty == nil && !r.onlyClients() && r.h.target.On() && !r.req.ignored {
