@@ -93,7 +93,7 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		if err == io.EOF {
 			break
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !ended(x) {
 			return n, errClient
 		}
 	}
@@ -112,6 +112,10 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 	}
 	return n, nil
 }
+
+// ended says whether the event that ends an answer has been read, and so sent: who
+// leaves after it has taken the whole answer.
+func ended(x *probe.Exchange) bool { return x.Reader() != nil && x.Reader().Terminal() }
 
 // appendable says whether an event of ours may follow what went out: not behind the
 // upstream's own error, if clients can see that, within a coding, or beyond an
