@@ -40,7 +40,13 @@ func (h *Handler) page(w http.ResponseWriter, q *request, s *Snapshot) bool {
 		if anthropic {
 			sendJSON(w, anthropicModels(names))
 		} else {
-			sendJSON(w, openAIModels(names))
+			list := openAIModels(names)
+			if strings.Contains("&"+q.query, "&client_version=") {
+				// Codex (0.171) decodes a list of its own under this name, or logs
+				// that it cannot; an empty one leaves it with what it knows.
+				list["models"] = []any{}
+			}
+			sendJSON(w, list)
 		}
 		return true
 	case "/v1beta/models", "/v1alpha/models":

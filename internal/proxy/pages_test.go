@@ -72,6 +72,7 @@ func TestModelLists(t *testing.T) {
 		{"/v1/models", nil, `{"object":"list","data":[{"id":"vm","object":"model","created":0,"owned_by":"understudy"},{"id":"org/m:8b","object":"model","created":0,"owned_by":"understudy"}]}`},
 		{"/v1/models/?limit=1", nil, `{"object":"list","data":[{"id":"vm","object":"model","created":0,"owned_by":"understudy"},{"id":"org/m:8b","object":"model","created":0,"owned_by":"understudy"}]}`},
 		{"//v1/models", nil, `{"object":"list","data":[{"id":"vm","object":"model","created":0,"owned_by":"understudy"},{"id":"org/m:8b","object":"model","created":0,"owned_by":"understudy"}]}`},
+		{"/v1/models?client_version=0.171.0", nil, `{"object":"list","data":[{"id":"vm","object":"model","created":0,"owned_by":"understudy"},{"id":"org/m:8b","object":"model","created":0,"owned_by":"understudy"}],"models":[]}`},
 		{"/v1/models/vm", nil, `{"id":"vm","object":"model","created":0,"owned_by":"understudy"}`},
 		{"/v1/models/org/m:8b", nil, `{"id":"org/m:8b","object":"model","created":0,"owned_by":"understudy"}`},
 		{"/v1/models/org%2Fm%3A8b", nil, `{"id":"org/m:8b","object":"model","created":0,"owned_by":"understudy"}`},
