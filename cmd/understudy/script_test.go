@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,13 +15,15 @@ func TestMain(m *testing.M) {
 	})
 }
 
+var update = flag.Bool("update", false, "write the scripts' expected output anew")
+
 // The scripts drive the real command line, exit codes included.
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: scriptCommands(), UpdateScripts: *update, Setup: func(e *testscript.Env) error {
 		e.Setenv("EXAMPLES", examples)
 		e.Setenv("HOME", e.WorkDir)
 		e.Setenv("XDG_CONFIG_HOME", e.WorkDir+"/config-home")

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// scriptCommands are what the scripts know besides the usual: up and down.
+func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	var served sync.Map // *exec.Cmd by script: they run side by side
+	return map[string]func(*testscript.TestScript, bool, []string){
+		// up config [option ...] serves a configuration and sets ADMIN and PROXY to the
+		// URLs of its listeners.
+		"up": func(ts *testscript.TestScript, neg bool, args []string) {
+			if neg || len(args) == 0 {
+				ts.Fatalf("usage: up config [option ...]")
+			}
+			cmd := exec.Command(program(ts), append([]string{"serve", "--no-repl", "-c", ts.MkAbs(args[0])}, args[1:]...)...)
+			cmd.Dir = ts.MkAbs(".")
+			for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "PATH", "SYSTEMROOT"} {
+				cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+			}
+			var errs bytes.Buffer
+			cmd.Stderr = &errs
+			out, err := cmd.StdoutPipe()
+			ts.Check(err)
+			ts.Check(cmd.Start())
+			served.Store(ts, cmd)
+			ts.Defer(func() {
+				if _, up := served.LoadAndDelete(ts); up {
+					_ = cmd.Process.Kill()
+					_ = cmd.Wait()
+				}
+			})
+			found := 0
+			for lines := bufio.NewScanner(out); found < 2; {
+				if !lines.Scan() {
+					ts.Fatalf("serve ended early: %s", errs.String())
+				}
+				for _, name := range []string{"proxy", "admin"} {
+					if url, ok := strings.CutPrefix(strings.TrimSpace(lines.Text()), name+"  "); ok {
+						ts.Setenv(strings.ToUpper(name), url)
+						found++
+					}
+				}
+			}
+		},
+		// down ends what up has begun, and expects it to end well.
+		"down": func(ts *testscript.TestScript, neg bool, args []string) {
+			one, up := served.LoadAndDelete(ts)
+			if !up {
+				ts.Fatalf("nothing is up")
+			}
+			cmd := one.(*exec.Cmd)
+			if runtime.GOOS == "windows" {
+				ts.Check(cmd.Process.Kill())
+				_ = cmd.Wait()
+				return
+			}
+			ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+			ts.Check(cmd.Wait())
+		},
+	}
+}
+
+// program is where a script finds understudy.
+func program(ts *testscript.TestScript) string {
+	for _, dir := range filepath.SplitList(ts.Getenv("PATH")) {
+		for _, name := range []string{"understudy", "understudy.exe"} {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				return path
+			}
+		}
+	}
+	ts.Fatalf("no understudy on the PATH")
+	return ""
+}
