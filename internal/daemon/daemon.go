@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"understudy/internal/archive"
 	"understudy/internal/config"
 	"understudy/internal/health"
 	"understudy/internal/proxy"
@@ -47,6 +48,7 @@ type Daemon struct {
 	ledger     *stats.Ledger
 	transports *proxy.Transports
 	handler    *proxy.Handler
+	archive    *archive.Archive
 	bound      config.Server // what the listeners were opened with
 	statePath  string
 
@@ -59,6 +61,7 @@ type Daemon struct {
 	once sync.Once // closes quit
 
 	saving      sync.Mutex // one writer of the state files at a time
+	savedHealth []byte     // the board as it is on disk
 	savedOwners uint64     // the owners' changes that are on disk
 
 	mu     sync.Mutex
@@ -152,9 +155,6 @@ func Open(o Options) (_ *Daemon, err error) {
 	now := time.Now()
 	if saved.Version != 0 {
 		d.board.Import(saved.Health, now)
-		if err := d.ledger.Import(saved.Stats, now); err != nil {
-			d.log.Warn("state", slog.String("problem", "statistics begin anew: "+err.Error()))
-		}
 	}
 	seed := uint64(now.UnixNano())
 	var randomMu sync.Mutex
@@ -169,10 +169,11 @@ func Open(o Options) (_ *Daemon, err error) {
 	}
 	d.tried = src.Hash
 	d.status = Status{Path: o.ConfigPath, LoadedAt: now, Hash: src.Hash, Warnings: lines(warnings)}
-	d.retain(snap)
 	if err := d.listen(); err != nil {
 		return nil, err
 	}
+	d.openArchive(snap.Config)
+	d.retain(snap)
 	return d, nil
 }
 
@@ -275,6 +276,10 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { d.own(running) })
 	wg.Go(func() { d.keep(running) })
+	logged, flush := context.WithCancel(context.Background())
+	defer flush()
+	var writing sync.WaitGroup
+	writing.Go(func() { d.archive.Run(logged) })
 	serve := func(s *http.Server, l net.Listener) {
 		if err := d.serveOn(s, l); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
@@ -306,6 +311,8 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	}
 	wg.Wait()
 	d.transports.CloseIdle()
+	flush() // everything that ran has been booked
+	writing.Wait()
 	if err := d.Save(); err != nil && first == nil {
 		d.log.Error("state", slog.String("problem", err.Error()))
 	}

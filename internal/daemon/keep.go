@@ -1,16 +1,21 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 )
 
-// A freeze is on disk soon after it was made, counters and history now and then.
+// A freeze is on disk soon after it was made, a counter within a second, and the
+// owners, which may be many, now and then.
 const (
 	saveAfterChange = 200 * time.Millisecond
-	saveEvery       = 20 * time.Second
+	saveEvery       = time.Second
+	ownersEvery     = 20 * time.Second
 )
 
 // keep writes the state behind the requests' backs until ctx is done.
@@ -18,6 +23,7 @@ func (d *Daemon) keep(ctx context.Context) {
 	timer := time.NewTimer(saveEvery)
 	defer timer.Stop()
 	complained := false
+	owners := time.Now()
 	for {
 		changed := d.board.Changed()
 		select {
@@ -33,7 +39,10 @@ func (d *Daemon) keep(ctx context.Context) {
 			}
 		case <-timer.C:
 		}
-		err := d.Save()
+		err := d.saveHealth(false)
+		if now := time.Now(); now.Sub(owners) >= ownersEvery {
+			err, owners = errors.Join(err, d.saveOwners()), now
+		}
 		if err != nil && !complained {
 			d.log.Error("state", slog.String("problem", err.Error()))
 		}
@@ -42,20 +51,42 @@ func (d *Daemon) keep(ctx context.Context) {
 	}
 }
 
-// Save writes the state now: freezes, counters and history, and the owners where
-// there are new ones.
-func (d *Daemon) Save() error {
+// Save writes the state now: freezes and counters, and the owners where there are
+// new ones. The archive is written by itself.
+func (d *Daemon) Save() error { return errors.Join(d.saveHealth(true), d.saveOwners()) }
+
+// saveHealth writes freezes and counters, unless they are on disk already and
+// nobody insists.
+func (d *Daemon) saveHealth(insist bool) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
 	now := time.Now()
-	err := saveState(d.statePath, state{Version: stateVersion, SavedAt: now.UTC(), Health: d.board.Export(now), Stats: d.ledger.Export(now)})
-	book := d.handler.Owners()
-	if changes := book.Changes(); changes != d.savedOwners {
-		owners := replace(ownersPath(d.statePath), book.Export())
-		if owners == nil {
-			d.savedOwners = changes
-		}
-		err = errors.Join(err, owners)
+	board := d.board.Export(now)
+	text, err := json.Marshal(board)
+	if err != nil {
+		return fmt.Errorf("encode the state: %w", err)
 	}
-	return err
+	if !insist && bytes.Equal(text, d.savedHealth) {
+		return nil
+	}
+	if err := saveState(d.statePath, state{Version: stateVersion, SavedAt: now.UTC(), Health: board}); err != nil {
+		return err
+	}
+	d.savedHealth = text
+	return nil
+}
+
+func (d *Daemon) saveOwners() error {
+	d.saving.Lock()
+	defer d.saving.Unlock()
+	book := d.handler.Owners()
+	changes := book.Changes()
+	if changes == d.savedOwners {
+		return nil
+	}
+	if err := replace(ownersPath(d.statePath), book.Export()); err != nil {
+		return err
+	}
+	d.savedOwners = changes
+	return nil
 }

@@ -14,29 +14,37 @@ import (
 
 	"understudy/internal/health"
 	"understudy/internal/owner"
-	"understudy/internal/stats"
 )
 
 // stateVersion is the layout of the state file. A file of another version is set
 // aside like a damaged one.
 const stateVersion = 1
 
-// state is what survives a restart.
+// state is what survives a restart beside the archive: what decides who is called.
 type state struct {
 	Version int          `json:"version"`
 	SavedAt time.Time    `json:"saved_at"`
 	Health  health.State `json:"health"`
-	Stats   stats.State  `json:"stats"`
 }
 
 // statePath is the state file of one configuration file: several processes with
 // configurations of their own share a state directory without sharing state.
 func statePath(dir, config string) string {
+	return filepath.Join(dir, "state-"+digest(config)+".json")
+}
+
+// ArchivePath is the archive of one configuration file in a state directory.
+func ArchivePath(dir, config string) string {
+	return filepath.Join(dir, "archive-"+digest(config)+".db")
+}
+
+// digest tells configuration files apart by where they are.
+func digest(config string) string {
 	if abs, err := filepath.Abs(config); err == nil {
 		config = abs
 	}
 	sum := sha256.Sum256([]byte(config))
-	return filepath.Join(dir, "state-"+hex.EncodeToString(sum[:4])+".json")
+	return hex.EncodeToString(sum[:4])
 }
 
 // loadState reads a state file. No file is an empty state. A damaged one is set
