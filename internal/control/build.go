@@ -47,7 +47,7 @@ func (b *builder) view() View {
 	server := &b.s.Config.Server
 	v := View{
 		Version: b.c.deps.Version, Time: b.now.UTC(), UptimeSeconds: int64(b.now.Sub(b.c.deps.Started) / time.Second),
-		Sequence: h.Ledger().Seq(), Config: b.config(), TargetMode: h.Target().On(), Totals: totals(h.Ledger().Totals()),
+		Proxy: b.c.deps.Proxy, Sequence: h.Ledger().Seq(), Config: b.config(), TargetMode: h.Target().On(), Totals: totals(h.Ledger().Totals()),
 		WindowSeconds: server.MetricsWindow.Seconds(), Models: []Model{}, Freezes: b.freezes(),
 		Rules: b.rules(b.s.Config.Rules), BuiltInRules: b.s.Config.BuiltInRules,
 	}

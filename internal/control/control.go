@@ -9,8 +9,8 @@ import (
 	"understudy/internal/proxy"
 )
 
-// Deps is what a Control works on. All but Admin, Save, Quit and Log are
-// required.
+// Deps is what a Control works on. All but Admin, Proxy, Save, Quit and
+// Log are required.
 type Deps struct {
 	// Handler has the snapshot, the board, the ledger and the target switch.
 	Handler *proxy.Handler
@@ -19,6 +19,8 @@ type Deps struct {
 	// Admin is the address that the admin listener is bound to, where that is not
 	// the one in the file; "" is the file's.
 	Admin string
+	// Proxy is the address that clients call; "" where nobody listens.
+	Proxy string
 	// Status says how the last reload went.
 	Status func() Status
 	// Reload reads the file again and waits for the outcome.

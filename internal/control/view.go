@@ -10,6 +10,8 @@ type View struct {
 	// Time is when the View was made; all ages in it count from here.
 	Time          time.Time `json:"time"`
 	UptimeSeconds int64     `json:"uptime_seconds"`
+	// Proxy is the address that clients call.
+	Proxy string `json:"proxy"`
 	// Sequence is the number of the newest finished request.
 	Sequence   uint64 `json:"sequence"`
 	Config     Config `json:"config"`

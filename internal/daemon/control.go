@@ -10,7 +10,7 @@ import (
 // Control is what people see and command of this daemon.
 func (d *Daemon) Control(version string) *control.Control {
 	return control.New(control.Deps{
-		Handler: d.handler, Started: d.started, Version: version, Log: d.log, Admin: d.bound.Admin,
+		Handler: d.handler, Started: d.started, Version: version, Log: d.log, Admin: d.bound.Admin, Proxy: d.Addr(),
 		Status: func() control.Status {
 			s := d.Status()
 			return control.Status{Path: s.Path, LoadedAt: s.LoadedAt, Hash: hex.EncodeToString(s.Hash[:]), Error: s.Error, NeedsRestart: s.NeedsRestart, Warnings: s.Warnings}
