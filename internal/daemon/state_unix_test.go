@@ -1,0 +1,52 @@
+//go:build unix
+
+package daemon
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"understudy/internal/health"
+)
+
+// The state directory and its files are their owner's alone, whatever the umask says.
+func TestStateIsPrivate(t *testing.T) {
+	old := syscall.Umask(0)
+	defer syscall.Umask(old)
+	r := newRig(t, vm("", "a http://127.0.0.1:1 m1"))
+	r.freeze("a", time.Hour, health.Rule)
+	if err := r.Save(); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err := filepath.WalkDir(r.state, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		} else {
+			n++
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has the mode %v, want %v", path, info.Mode().Perm(), want)
+		}
+		return nil
+	})
+	if err != nil || n == 0 {
+		t.Errorf("%d files, %v", n, err)
+	}
+	if text, _ := os.ReadFile(r.statePath); strings.Contains(string(text), "secret-key") {
+		t.Errorf("the state holds a secret: %s", text)
+	}
+}
