@@ -130,13 +130,15 @@ func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
 	out, plain, err := x.src.next()
 	x.hold(out, plain)
 	x.take(plain)
+	if err != nil && x.clock.Context().Err() != nil && (x.reader == nil || !x.reader.Terminal()) {
+		// Its time was up, or it was given up, while nobody had seen a byte. A decoder
+		// gives what it had withheld along with the news, and that proves nothing.
+		return x.broke(err), false
+	}
 	if x.reader == nil {
 		// Unreadable bytes are released with the first one.
 		if len(out) > 0 || err == io.EOF {
 			return nil, x.release(err)
-		}
-		if err != nil {
-			return x.broke(err), false
 		}
 		return nil, false
 	}

@@ -368,3 +368,22 @@ func TestCodedBytesAreNoSilence(t *testing.T) {
 		}
 	}
 }
+
+// What a decoder withheld until the attempt's time was up is not released then: it
+// would be broken off at once, while another candidate may answer whole.
+func TestNothingIsReleasedWhenTheTimeIsUp(t *testing.T) {
+	noise := make([]byte, 4000)
+	for i := range noise {
+		noise[i] = byte(i * i >> 3)
+	}
+	coded := pack(t, "gzip", string(noise))
+	inBubble(t, "audio", func(t *testing.T) {
+		s := newStage(t, "server: {nonstream_timeout: 5}", func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Head(200, drill.Chunked, "Content-Type", "audio/mpeg", "Content-Encoding", "gzip")
+			w.Chunk(coded[:len(coded)/2])
+			w.Silence()
+		}, page("audio/mpeg", "whole"))
+		sent := `{"model":"vm","input":"x"}`
+		s.expect(sent, s.ask("POST", "/v1/audio/speech", sent), outcome{body: "whole", winner: 2, calls: []int{1, 1}, took: 5 * time.Second, ending: stats.Success})
+	})
+}
