@@ -327,6 +327,9 @@ func (d *Daemon) drain(now context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(now, timeout)
 	defer cancel()
+	var tunnels sync.WaitGroup
+	tunnels.Go(func() { d.handler.EndTunnels(ctx) })
+	defer tunnels.Wait()
 	if err := d.proxyServer.Shutdown(ctx); err != nil {
 		d.log.Warn("requests broken off", slog.Int64("requests", d.ledger.Totals().InFlight))
 		d.proxyServer.Close()

@@ -34,6 +34,8 @@ type request struct {
 	resource bool      // the body names it by its resource, with googleModels before it
 	stream   bool
 	http10   bool   // the client knows no chunks: a body ends with the connection
+	http2    bool   // the client's connection is shared: it cannot leave HTTP
+	upgrade  bool   // it asks for a WebSocket
 	ignored  bool   // an ignored endpoint
 	client   string // the name of the client key it came with
 	clientOf *client
@@ -59,7 +61,7 @@ func (q *request) quote(s *Snapshot, text string, max int) string {
 
 // admit reads the request whole. A refusal is an answer that calls nobody.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*request, *answer) {
-	req := &request{id: newID(), start: time.Now(), method: r.Method, header: r.Header, http10: !r.ProtoAtLeast(1, 1)}
+	req := &request{id: newID(), start: time.Now(), method: r.Method, header: r.Header, http10: !r.ProtoAtLeast(1, 1), http2: r.ProtoAtLeast(2, 0)}
 	req.path, req.query, _ = strings.Cut(r.RequestURI, "?")
 	req.endpoint = wire.ParseEndpoint(r.Method, req.path, req.query)
 	req.secrets = clientSecrets(r.Header, req.query)
@@ -72,8 +74,8 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*r
 	if climbs(req.path) {
 		return req, invalid(http.StatusBadRequest, "bad_request", "the path has a '..' segment")
 	}
-	if websocket(r.Header) {
-		return req, &answer{status: http.StatusUpgradeRequired, kind: "invalid_request_error", code: "websocket_off", message: "WebSocket is off here; use HTTP"}
+	if webSocket(r.Header) {
+		return req, req.upgrades(s)
 	}
 	req.ignored = s.ignored[config.IgnoredEndpoint{Method: r.Method, Path: req.path}]
 	body, refusal := readBody(w, r, s.Config.Server.MaxBodyBytes)
@@ -178,6 +180,9 @@ func (q *request) wantsStream() bool {
 // route finds the chain that serves the request.
 func (h *Handler) route(q *request, s *Snapshot) (*route.Chain, *answer) {
 	name := q.model
+	if q.upgrade && name == "" && s.Routes.Pool() == nil {
+		return nil, &websocketElsewhere
+	}
 	if q.broken != nil && name == "" && s.Routes.Pool() == nil {
 		return nil, q.unreadable(s)
 	}
@@ -310,18 +315,6 @@ func clientSecrets(h http.Header, query string) (secrets []string) {
 		}
 	}
 	return secrets
-}
-
-// websocket says whether the client wants to leave HTTP for a WebSocket.
-func websocket(h http.Header) bool {
-	for _, line := range h["Upgrade"] {
-		for protocol := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(protocol), "websocket") {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // firstByte is the first byte that is no JSON white space; 0 without one.

@@ -137,6 +137,9 @@ func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain,
 	}
 	if c.Model != "" {
 		path = q.endpoint.WithModel(path, c.Model)
+		if q.upgrade {
+			query = withModel(query, c.Model)
+		}
 	}
 	u := joinURL(c.BaseURL, path, query, c.PlainJoin)
 	out := &outgoing{parts: [][]byte{q.body}, Request: (&http.Request{Method: q.method, URL: u, Host: u.Host, Header: header,

@@ -152,6 +152,10 @@ func presented(r *http.Request) (keys []string) {
 			}
 		}
 	}
+	if webSocket(r.Header) {
+		// Where a browser can put no header.
+		keys = append(keys, protocolKeys(r.Header)...)
+	}
 	return keys
 }
 

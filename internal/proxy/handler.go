@@ -29,6 +29,7 @@ type Handler struct {
 	target     Target
 	hedges     hedgeBook
 	guests     guestBook
+	tunnels    tunnels
 	log        *slog.Logger
 	rand       func() float64
 }
@@ -73,7 +74,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req, refusal := h.admit(w, r, s) // 1
 	var chain *route.Chain
 	if refusal == nil {
-		if h.page(w, req, s) {
+		if !req.upgrade && h.page(w, req, s) {
 			return
 		}
 		chain, refusal = h.route(req, s) // 2
@@ -81,9 +82,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal == nil {
 		refusal = s.permit(req, chain)
 	}
+	if refusal == nil && req.upgrade {
+		refusal = s.upgradable(req, chain)
+	}
 	if refusal != nil {
 		h.refuse(w, req, refusal)
 		return
+	}
+	if req.upgrade {
+		h.tunnels.enter()
+		defer h.tunnels.leave()
 	}
 	run := h.begin(w, s, req, chain)
 	defer run.report() // 8, whatever happens
@@ -131,6 +139,8 @@ func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 	head.Set("X-Understudy-Request-Id", r.req.id)
 	head.Set("X-Understudy-Attempts", strconv.Itoa(len(r.record.Tries)))
 	switch {
+	case res.won != nil && res.won.upgraded != nil:
+		r.carry(w, res.won)
 	case res.won != nil:
 		r.send(ctx, w, res.won)
 	case res.pass != nil:
@@ -199,6 +209,49 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 		}
 		if x.Ending() == probe.Broken {
 			abort(w, r.req)
+		}
+	}
+}
+
+// carry joins the client with the upstream that has left HTTP too, until either
+// ends. What they say is theirs: it is copied, not read.
+func (r *run) carry(w http.ResponseWriter, win *won) {
+	u := win.upgraded
+	defer u.close()
+	outcome, strike := health.Abandoned, health.Strike{}
+	defer func() { win.lease.Settle(outcome, time.Now(), strike) }()
+	win.lease.Released(time.Now())
+	win.learner.released(u.header)
+	r.stayed(win.candidate, time.Now())
+	r.record.Winner, r.record.Status = win.try, http.StatusSwitchingProtocols
+	t := &r.record.Tries[win.try]
+	r.record.Released = time.Since(r.req.start)
+	t.Released = time.Since(t.Start)
+	w.Header().Set("X-Understudy-Candidate", visible(win.candidate.Name))
+	conn, early, err := switchOver(w, u.header)
+	if err != nil {
+		t.Verdict, t.Text, r.record.Ending = stats.Abandoned, "the client left", stats.Cancelled
+		return
+	}
+	server := &r.s.Config.Server
+	pipe := &tunnel{client: conn, upstream: u.conn, clientIdle: server.WriteIdleTimeout, upstreamIdle: server.RelayStallTimeout}
+	broke, err := r.h.tunnels.carry(pipe, early)
+	t.End, t.Bytes = time.Since(t.Start), pipe.down.Load()
+	r.record.Bytes = t.Bytes
+	switch {
+	case err == nil:
+		outcome, r.record.Ending = health.OK, stats.Success
+	case pipe.dropped.Load():
+		t.Verdict, t.Text, r.record.Ending = stats.Abandoned, "broken off: the program ended", stats.Cancelled
+	case broke == clientSide:
+		t.Verdict, t.Text, r.record.Ending = stats.Abandoned, "the client left", stats.Cancelled
+	default:
+		f := probe.Classify(context.Background(), probe.Relay, err)
+		outcome, r.record.Ending = health.Failed, stats.Broken
+		t.Verdict, t.Class, t.Fault, t.Text = stats.Failed, f.Class(), f.Fault.String(), "broke off after release: "+r.redact.Quote(f.Text, 200)
+		strike = r.strike(true, t.Text)
+		if freeze, enough := r.enough(win.lease, t.Text); enough {
+			t.Hedged, t.Froze = true, r.put(win.candidate, key(win.candidate.ID), freeze, time.Now())
 		}
 	}
 }

@@ -151,9 +151,13 @@ func queryParts(query string) iter.Seq[string] {
 
 // keyValue is the value of a query's part, as it stands, if the part is a `key`
 // parameter.
-func keyValue(part string) (value string, ok bool) {
-	name, value, found := strings.Cut(strings.TrimLeft(part, "&;"), "=")
-	if !found || unescaped(name) != "key" {
+func keyValue(part string) (value string, ok bool) { return parameter(part, "key") }
+
+// parameter is the value of a query's part, as it stands, if the part is one of that
+// name.
+func parameter(part, name string) (value string, ok bool) {
+	found, value, ok := strings.Cut(strings.TrimLeft(part, "&;"), "=")
+	if !ok || unescaped(found) != name {
 		return "", false
 	}
 	return value, true

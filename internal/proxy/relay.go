@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -111,6 +112,40 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		trailers(w.Header(), x.Trailer())
 	}
 	return n, nil
+}
+
+// switchOver takes the client's connection out of HTTP, as the upstream's has been:
+// it sends the upstream's 101 with the headers that are ours, and hands over the
+// connection and what the client had sent too early.
+func switchOver(w http.ResponseWriter, upstream http.Header) (net.Conn, []byte, error) {
+	h := http.Header{}
+	returnable(h, upstream)
+	maps.Copy(h, w.Header())
+	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
+	for _, name := range []string{"Content-Type", "Content-Length"} {
+		delete(h, name)
+	}
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	_ = conn.SetDeadline(time.Time{}) // the server's own may stand on it
+	_, err = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
+	if err == nil {
+		err = h.Write(rw)
+	}
+	if err == nil {
+		_, err = rw.WriteString("\r\n")
+	}
+	if err == nil {
+		err = rw.Flush()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	early, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	return conn, early, nil
 }
 
 // ended says whether the event that ends an answer has been read, and so sent: who

@@ -69,6 +69,7 @@ type result struct {
 // won is the answer to release, with the lease that its upstream still holds.
 type won struct {
 	exchange  *probe.Exchange
+	upgraded  *upgraded // instead of an exchange, where the client asked for a WebSocket
 	candidate *route.Candidate
 	lease     *health.Lease
 	try       int

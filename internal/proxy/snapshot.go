@@ -32,6 +32,8 @@ type Snapshot struct {
 	origins map[string]bool
 	hosts   map[string]bool
 	clients []client
+	// websocket says that some candidate may be asked for one.
+	websocket bool
 }
 
 // Compile makes a snapshot. It has no side effects; an error leaves nothing behind.
@@ -53,6 +55,13 @@ func Compile(cfg *config.Config) (*Snapshot, error) {
 		}
 	}
 	s.stand()
+	for _, chain := range s.Routes.Chains() {
+		for _, tier := range chain.Tiers {
+			for i := range tier {
+				s.websocket = s.websocket || s.mayUpgrade(&tier[i])
+			}
+		}
+	}
 	s.plans()
 	for _, e := range cfg.Server.IgnoredErrorEndpoints {
 		s.ignored[e] = true

@@ -31,6 +31,7 @@ type Transports struct {
 type transports struct {
 	pooled, fresh *http.Transport
 	plain         *h1.Client
+	upgrade       *transports // for what leaves HTTP: only HTTP/1.1 can be left
 
 	mu     sync.RWMutex
 	direct map[string]bool // hosts of http:// URLs: no proxy stands between
@@ -92,6 +93,12 @@ func (t *Transports) get(proxy string) *transports {
 	fresh.MaxIdleConnsPerHost = -1
 	fresh.IdleConnTimeout = time.Second // what it does not hold for is HTTP/2
 	pair := &transports{pooled: pooled, fresh: fresh, plain: &h1.Client{Dial: t.dial()}, direct: map[string]bool{}}
+	leaving := t.make(proxy)
+	leaving.MaxIdleConnsPerHost = -1
+	leaving.ForceAttemptHTTP2, leaving.DialTLSContext, leaving.DialContext = false, nil, t.dial()
+	leaving.Protocols = new(http.Protocols)
+	leaving.Protocols.SetHTTP1(true)
+	pair.upgrade = &transports{pooled: leaving}
 	t.open[proxy] = pair
 	return pair
 }

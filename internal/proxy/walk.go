@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -47,6 +48,7 @@ type seat struct {
 type report struct {
 	seat *seat
 	x    *probe.Exchange
+	up   *upgraded
 	f    *probe.Failure
 }
 
@@ -210,6 +212,10 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 		w.skip(c, missing+" is not set", 0)
 		return false
 	}
+	if w.req.upgrade && !w.s.mayUpgrade(c) {
+		w.skip(c, "WebSocket is off there", 0)
+		return false
+	}
 	now := time.Now()
 	keys := w.s.keys[c.ID]
 	lease, freeze, ok := w.h.board.Acquire(keys.own, now, w.last, keys.wider...)
@@ -239,7 +245,7 @@ func (w *walk) soonest() {
 	var thaw time.Time
 	for _, step := range w.order {
 		freeze, frozen := w.frozen(step.ID, now)
-		if !frozen || !step.Enabled || nearest != nil && !freeze.Until.Before(thaw) {
+		if !frozen || !step.Enabled || w.req.upgrade && !w.s.mayUpgrade(step.Candidate) || nearest != nil && !freeze.Until.Before(thaw) {
 			continue
 		}
 		if id, missing := identify(step.Candidate); missing == "" {
@@ -274,8 +280,13 @@ func (w *walk) attempt(s *seat) {
 		}
 	}
 	do := func() {
-		x, f := w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, d, s.learn)
-		w.reports <- report{s, x, f}
+		rep := report{seat: s}
+		if w.req.upgrade {
+			rep.up, rep.f = w.h.handshake(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m)
+		} else {
+			rep.x, rep.f = w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, d, s.learn)
+		}
+		w.reports <- rep
 	}
 	if w.hedge == nil && w.early == nil {
 		do()
@@ -293,6 +304,11 @@ func (w *walk) judge(rep report) result {
 	w.running = slices.DeleteFunc(w.running, func(o *seat) bool { return o == s })
 	now := time.Now()
 	t := s.entry(now)
+	if rep.up != nil {
+		t.Status, t.Verdict = http.StatusSwitchingProtocols, stats.OK
+		w.record.Tries = append(w.record.Tries, t)
+		return result{won: &won{upgraded: rep.up, candidate: s.c, lease: s.lease, try: len(w.record.Tries) - 1, learner: s.learn}}
+	}
 	if rep.x != nil {
 		t.Status, t.Verdict = rep.x.Status, stats.OK
 		t.FirstByte, t.FirstContent = since(s.m.start, rep.x.FirstByte), since(s.m.start, rep.x.FirstContent)
@@ -388,6 +404,9 @@ func (w *walk) abandon(s *seat, rep report, why string) {
 func (rep report) drop() {
 	if rep.x != nil {
 		rep.x.Close()
+	}
+	if rep.up != nil {
+		rep.up.close()
 	}
 	rep.f.Close()
 }

@@ -77,7 +77,7 @@ type counts struct {
 	// cacheInput and cacheHits are the input and the cached tokens of those that
 	// reported both.
 	cacheInput, cacheHits int64
-	latency               int64 // microseconds, over all successes
+	latency               int64 // microseconds, over all successes but WebSockets
 	first, firsts         int64 // microseconds, and over how many
 }
 

@@ -79,18 +79,23 @@ func (s *spread) add(h histogram) {
 	}
 }
 
+// total is how many durations were counted; below 2^32 × cells.
+func (s *spread) total() (n int64) {
+	for _, c := range s {
+		n += int64(c)
+	}
+	return n
+}
+
 // percentiles gives the 50th, 95th and 99th percentile by nearest rank: the
 // middle of the cell that holds the value which that share does not exceed.
 // ok is false where nothing was counted.
 func (s *spread) percentiles() (p50, p95, p99 time.Duration, ok bool) {
-	var total uint64
-	for _, n := range s {
-		total += n
-	}
+	total := uint64(s.total())
 	if total == 0 {
 		return 0, 0, 0, false
 	}
-	// total is below 2^32 × cells, so the product does not overflow.
+	// The product does not overflow: see total.
 	rank := func(percent uint64) uint64 { return (total*percent + 99) / 100 }
 	r50, r95, r99 := rank(50), rank(95), rank(99)
 	var seen uint64

@@ -252,7 +252,9 @@ func ofRequest(r *Record, end time.Time) event {
 	switch r.Ending {
 	case Success:
 		e.class = succeeded
-		e.setTimes(r.End.Microseconds(), r.FirstContent.Microseconds())
+		if r.Status != switched {
+			e.setTimes(r.End.Microseconds(), r.FirstContent.Microseconds())
+		}
 	case EmptyPassed:
 		e.class = empty
 	case Cancelled:
@@ -295,7 +297,9 @@ func ofTry(r *Record, t *Try, end time.Time) event {
 	switch t.Verdict {
 	case OK:
 		e.class = succeeded
-		e.setTimes(t.End.Microseconds(), t.FirstContent.Microseconds())
+		if t.Status != switched {
+			e.setTimes(t.End.Microseconds(), t.FirstContent.Microseconds())
+		}
 	case Empty:
 		e.class = empty
 	case Failed:
@@ -317,11 +321,15 @@ func ofTry(r *Record, t *Try, end time.Time) event {
 	return e
 }
 
+// switched is the status of a WebSocket, which lasts for as long as somebody wants:
+// that is no latency.
+const switched = 101
+
 // answered says whether an attempt's answer should have reported its tokens: it
 // said something, or was whole. A refusal has none to report, and neither has an
 // answer to anything but a POST, a WebSocket apart.
 func answered(r *Record, t *Try) bool {
-	if r.Method != "POST" && t.Status != 101 {
+	if r.Method != "POST" && t.Status != switched {
 		return false
 	}
 	return t.Verdict == OK || t.Verdict == Empty || t.FirstContent > 0

@@ -379,3 +379,25 @@ func TestConcurrentUseBooksEverythingOnce(t *testing.T) {
 	wantEqual(t, "shared candidate", l.Candidate("a", now).Failures, workers*each)
 	wantEqual(t, "own candidate", l.Candidate("c3", now).Successes, each)
 }
+
+// A WebSocket is a success that lasts for as long as somebody wants: no latency.
+func TestWebSocketsHaveNoLatency(t *testing.T) {
+	l, now := NewLedger(0), time.Now()
+	add := func(status int, took time.Duration) {
+		l.Enter("vm")
+		l.Add(Record{Model: "vm", Method: "GET", Start: now.Add(-took), End: took, Status: status, Ending: Success, Usage: NoUsage(),
+			Tries: []Try{{Candidate: "c", Start: now.Add(-took), End: took, Verdict: OK, Status: status, Usage: NoUsage()}}})
+	}
+	add(101, 3*time.Hour)
+	for _, w := range []Window{l.Model("vm", now).Windows[All], l.Candidate("c", now).Windows[All]} {
+		if w.Successes != 1 || w.Latency.Avg != nil {
+			t.Errorf("alone: %+v", w)
+		}
+	}
+	add(200, time.Second)
+	for _, w := range []Window{l.Model("vm", now).Windows[All], l.Candidate("c", now).Windows[All]} {
+		if w.Successes != 2 || w.Latency.Avg == nil || *w.Latency.Avg != time.Second {
+			t.Errorf("beside another: %+v", w)
+		}
+	}
+}

@@ -291,7 +291,7 @@ func (s *summary) window(model bool) Window {
 		w.Requests = plus(w.Requests, w.Abandoned)
 	}
 	w.Tokens = s.tokens()
-	w.Latency = times(s.latency, w.Successes, &s.latencies)
+	w.Latency = times(s.latency, s.latencies.total(), &s.latencies)
 	w.FirstContent = times(s.first, s.firsts, &s.contents)
 	w.CacheHit = ratio(s.cacheHits, s.cacheInput)
 	return w

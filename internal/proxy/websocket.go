@@ -1,0 +1,149 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"understudy/internal/probe"
+	"understudy/internal/route"
+)
+
+// websocketOff is what a client gets where nobody may be asked for a WebSocket:
+// Codex goes on over HTTP at once then, and for good; after any other status it
+// tries again first (openai/codex, responses_websocket.rs).
+var websocketOff = answer{status: http.StatusUpgradeRequired, kind: "invalid_request_error", code: "websocket_off", message: "WebSocket is off here; use HTTP"}
+
+// websocketElsewhere is the same where no model stands in the query: which one a
+// frame will name nobody can know, and frames are not changed.
+var websocketElsewhere = answer{status: http.StatusUpgradeRequired, kind: "invalid_request_error", code: "websocket_off",
+	message: "a WebSocket reaches a virtual model only where the model stands in the query (?model=); use HTTP"}
+
+// webSocket says whether the client wants to leave HTTP for a WebSocket.
+func webSocket(h http.Header) bool { return lists(h["Upgrade"], "websocket") }
+
+// lists says whether a header's comma-separated values hold a word, in any case.
+func lists(lines []string, word string) bool {
+	for _, line := range lines {
+		for w := range strings.SplitSeq(line, ",") {
+			if strings.EqualFold(strings.TrimSpace(w), word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// upgrades takes a request to leave HTTP for what it is, or refuses it: only a GET
+// over HTTP/1.1 can (RFC 6455, 4.1).
+func (q *request) upgrades(s *Snapshot) *answer {
+	if !s.websocket || q.http10 || q.http2 {
+		return &websocketOff
+	}
+	if q.method != http.MethodGet || !lists(q.header["Connection"], "upgrade") {
+		return invalid(http.StatusBadRequest, "bad_handshake", "a WebSocket is asked for by GET, with Connection: Upgrade")
+	}
+	q.upgrade = true
+	q.model = modelParameter(q.query)
+	return nil
+}
+
+// mayUpgrade says whether a candidate may be asked for a WebSocket: by its own
+// setting, else the server's.
+func (s *Snapshot) mayUpgrade(c *route.Candidate) bool {
+	if c.WebSocket != nil {
+		return *c.WebSocket
+	}
+	return s.Config.Server.WebSocket
+}
+
+// upgradable refuses a WebSocket that nobody in the chain may be asked for, or that
+// does not say in its query which model it is for, where the chain replaces it.
+func (s *Snapshot) upgradable(q *request, chain *route.Chain) *answer {
+	if !chain.Pool && modelParameter(q.query) == "" {
+		return &websocketElsewhere
+	}
+	for _, tier := range chain.Tiers {
+		for i := range tier {
+			if s.mayUpgrade(&tier[i]) {
+				return nil
+			}
+		}
+	}
+	return &websocketOff
+}
+
+// modelParameter is the model that a query names, "" without one; of several the
+// last, as most servers read them.
+func modelParameter(query string) (model string) {
+	for part := range queryParts(query) {
+		if value, ok := parameter(part, "model"); ok {
+			if plain, err := url.QueryUnescape(value); err == nil {
+				model = plain
+			}
+		}
+	}
+	return model
+}
+
+// withModel replaces every model that a query names, and leaves the rest as it is.
+func withModel(query, model string) string {
+	var b strings.Builder
+	for part := range queryParts(query) {
+		if value, ok := parameter(part, "model"); ok {
+			part = strings.TrimSuffix(part, value) + url.QueryEscape(model)
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// An upgraded answer is a connection that has left HTTP, with the head that said so.
+type upgraded struct {
+	header http.Header
+	conn   io.ReadWriteCloser
+	clock  *probe.Clock
+}
+
+func (u *upgraded) close() {
+	u.conn.Close()
+	u.clock.Cancel(nil)
+}
+
+// handshake asks one candidate for a WebSocket; exactly one of the results is not
+// nil. Like attempt it has no ResponseWriter.
+func (h *Handler) handshake(ctx context.Context, s *Snapshot, req *request, chain *route.Chain, c *route.Candidate, id identity, chainLeft time.Duration, m *marks) (*upgraded, *probe.Failure) {
+	b := probe.Budget{Connect: c.Connect, Stall: c.Stall, Total: c.Stream, Chain: chainLeft, Hold: s.Config.Server.HoldBytes}
+	clock := probe.NewClock(ctx, b)
+	out := req.outgoing(clock.Context(), s, chain, c, id)
+	out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
+	resp, err := sendTraced(h.transports.get(c.Proxy).upgrade, clock, m, out)
+	if err != nil {
+		phase := probe.Header
+		if m.connected.Load() == 0 {
+			phase = probe.Dial
+		}
+		f := probe.Classify(clock.Context(), phase, err)
+		clock.Cancel(nil)
+		return nil, f
+	}
+	conn, writable := resp.Body.(io.ReadWriteCloser)
+	if resp.StatusCode != http.StatusSwitchingProtocols || !writable || !webSocket(resp.Header) || !accepts(req.header, resp.Header) {
+		return nil, probe.NoUpgrade(clock, resp, req.ask(s, c), b)
+	}
+	clock.Release(0)
+	return &upgraded{resp.Header, conn, clock}, nil
+}
+
+// accepts says whether the upstream's answer belongs to the client's key
+// (RFC 6455, 4.2.2): the client would break off, and nobody could be asked instead.
+func accepts(asked, answered http.Header) bool {
+	const guid = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+	sum := sha1.Sum([]byte(strings.TrimSpace(asked.Get("Sec-Websocket-Key")) + guid))
+	return strings.TrimSpace(answered.Get("Sec-Websocket-Accept")) == base64.StdEncoding.EncodeToString(sum[:])
+}
