@@ -14,11 +14,30 @@ import (
 
 // serveOn serves a listener, with TLS where the file names a certificate.
 func (d *Daemon) serveOn(s *http.Server, l net.Listener) error {
+	l = clientListener{l}
 	if d.certificate == nil {
 		return s.Serve(l)
 	}
 	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.certificate.get}
 	return s.ServeTLS(l, "", "")
+}
+
+// sendBuffer is how much of an answer the system holds for one client. Left to
+// itself it holds megabytes and wakes the writer only when a third of them has gone:
+// a client that reads slowly, but all the time, would look like one that takes
+// nothing (write_idle_timeout).
+const sendBuffer = 64 << 10
+
+// clientListener accepts connections with a send buffer of that size.
+type clientListener struct{ net.Listener }
+
+// Accept implements net.Listener.
+func (l clientListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer) // advice; without it all else works
+	}
+	return c, err
 }
 
 // openCertificate reads the certificate that the file names, nil where it names none.

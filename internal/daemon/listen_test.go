@@ -129,3 +129,34 @@ func TestAnUnusableCertificateIsTold(t *testing.T) {
 		t.Errorf("the error %q does not name the file", err)
 	}
 }
+
+// The system holds little for a client that does not read: how much it has taken
+// shows soon, and nobody is taken for dead who reads slowly.
+func TestLittleIsHeldForAClient(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := clientListener{inner}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	held, piece := 0, make([]byte, 16<<10)
+	for err == nil && held < 8<<20 {
+		c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+		var n int
+		n, err = c.Write(piece)
+		held += n
+	}
+	if held > 1<<20 {
+		t.Errorf("%d bytes are held for a client that reads nothing", held)
+	}
+}
