@@ -30,7 +30,7 @@ type Hooks struct {
 	Connecting func()            // a new connection is needed
 	Connected  func(reused bool) // a connection is there
 	Sent       func()            // the request's last byte has been written
-	Heard      func()            // the answer's first byte has come, or a 1xx answer
+	Heard      func()            // bytes of the answer's head have come, or a 1xx answer
 }
 
 // A Client keeps connections. Its methods may be called from any goroutine.

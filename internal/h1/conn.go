@@ -28,7 +28,7 @@ type conn struct {
 	heard   func()
 }
 
-// Read reads for the buffered reader: it bounds a head, and tells of its first byte.
+// Read reads for the buffered reader: it bounds a head, and tells of its bytes.
 func (k *conn) Read(p []byte) (int, error) {
 	if k.limited {
 		if k.room <= 0 {
@@ -41,9 +41,8 @@ func (k *conn) Read(p []byte) (int, error) {
 		k.room -= int64(n)
 		k.seen = append(k.seen, p[:n]...)
 	}
-	if n > 0 && k.heard != nil {
+	if n > 0 && k.limited && k.heard != nil {
 		k.heard()
-		k.heard = nil
 	}
 	return n, err
 }

@@ -280,7 +280,7 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 			m.at(&m.connected)
 			w, _ := info.Conn.(*witness)
 			if m.witness.Store(w); w != nil {
-				w.watch()
+				w.watch(clock.Heard)
 			}
 		},
 		WroteRequest: func(info httptrace.WroteRequestInfo) {

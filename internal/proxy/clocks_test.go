@@ -86,6 +86,35 @@ func TestHealthyIsNotCut(t *testing.T) {
 	})
 }
 
+// An answer's head that comes letter by letter is no silence, over whatever transport.
+func TestAHeadInPiecesIsNoSilence(t *testing.T) {
+	head := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nX-Long: " + strings.Repeat("x", 50) + "\r\n\r\n"
+	pieces := func(w *drill.Wire, _ drill.Request, _ int) {
+		for i := range len(head) {
+			w.Pause(time.Second)
+			w.Raw([]byte(head[i : i+1]))
+		}
+		w.Raw([]byte(okSSE))
+		w.FIN()
+	}
+	inBubble(t, "plain", func(t *testing.T) {
+		s := newScene(t, chain(2, "server: {stall_timeout: 2}"))
+		s.play("u1", pieces)
+		s.play("u2", sayPong)
+		got := s.ask("POST", chatPath, chatBody("vm", true))
+		s.from(got, "u1")
+		equal(t, "took", got.took, time.Duration(len(head))*time.Second)
+	})
+	inBubble(t, "through net/http", func(t *testing.T) {
+		s := newScene(t, chain(1, "server: {stall_timeout: 2}"))
+		s.play("u1", pieces)
+		s.handler.transports.get("").direct["u1"] = false
+		got := s.ask("POST", chatPath, chatBody("vm", true))
+		s.from(got, "u1")
+		equal(t, "took", got.took, time.Duration(len(head))*time.Second)
+	})
+}
+
 // over sends a request on a raw connection of its own.
 func (s *scene) over(q drill.Query) drill.Reply {
 	s.t.Helper()

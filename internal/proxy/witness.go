@@ -13,8 +13,8 @@ import (
 // maxHead bounds how much of an answer's head is looked at.
 const maxHead = 1 << 20
 
-// A witness is an HTTP/1 connection that notes what the Connection header of an
-// answer names. Where that header says "close", net/http drops it whole
+// A witness is an HTTP/1 connection that tells of the bytes of an answer's head, of
+// which net/http tells the first only, and notes what its Connection header names. Where that header says "close", net/http drops it whole
 // (shouldClose in transfer.go), and the names of the headers that end with the
 // connection would be lost.
 type witness struct {
@@ -22,6 +22,7 @@ type witness struct {
 
 	mu       sync.Mutex
 	watching bool
+	heard    func()
 	head     []byte   // of the answer that is awaited, as far as it was read
 	named    []string // the lines of its Connection header
 }
@@ -71,11 +72,12 @@ func secure(ctx context.Context, dial DialFunc, settings *tls.Config, network, a
 	return &witness{Conn: c}, nil
 }
 
-// watch awaits the next answer's head. The request must not have been sent yet.
-func (w *witness) watch() {
+// watch awaits the next answer's head; heard is called whenever some of it has come.
+// The request must not have been sent yet.
+func (w *witness) watch(heard func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.watching, w.head, w.named = true, w.head[:0], nil
+	w.watching, w.heard, w.head, w.named = true, heard, w.head[:0], nil
 }
 
 // connection is the last answer's Connection header; nil without one.
@@ -95,6 +97,9 @@ func (w *witness) Read(p []byte) (int, error) {
 func (w *witness) note(p []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.watching && len(p) > 0 {
+		w.heard()
+	}
 	for w.watching {
 		from := max(0, len(w.head)-3) // where an end cut in two may begin
 		w.head = append(w.head, p...)

@@ -32,12 +32,12 @@ func TestWitnessSeesConnectionLines(t *testing.T) {
 		"no end":            {"HTTP/1.1 200 OK\r\nConnection: close\r\n", nil},
 	} {
 		w := new(witness)
-		w.watch()
+		w.watch(func() {})
 		w.note([]byte(c.bytes))
 		if got := w.connection(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
-		w.watch()
+		w.watch(func() {})
 		r := iotest.OneByteReader(strings.NewReader(c.bytes))
 		for b := make([]byte, 8); ; {
 			n, err := r.Read(b)
