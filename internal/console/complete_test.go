@@ -10,7 +10,7 @@ import (
 func TestCompletion(t *testing.T) {
 	v := someView()
 	for _, c := range []struct{ line, want string }{
-		{"", "vm cand rule freeze stats set target reload save help quit"},
+		{"", "vm cand rule freeze explain stats set target reload save help quit"},
 		{"s", "stats set save"},
 		{"FRE", "freeze"},
 		{"fx", ""},
@@ -68,7 +68,7 @@ func TestCompletion(t *testing.T) {
 		{"quit ", ""},
 		{"reload ", ""},
 		{"nonsense ", ""},
-		{"'", "vm cand rule freeze stats set target reload save help quit"},
+		{"'", "vm cand rule freeze explain stats set target reload save help quit"},
 	} {
 		start, options := complete(c.line, v)
 		var got []string
@@ -96,7 +96,7 @@ func TestCompletionWithoutAViewKnowsTheCommands(t *testing.T) {
 // Whatever a usage says, completion knows what it means: a new command with a new kind
 // of slot has to say here how it is completed.
 func TestEveryUsageIsUnderstood(t *testing.T) {
-	known := []string{"vm", "name", "candidate", "index", "key", "value | default", "json | key=value", "seconds", "reason", "command"}
+	known := []string{"vm", "name", "candidate", "index", "key", "value | default", "json | key=value", "seconds", "reason", "request", "command"}
 	var check func(command string, items []item)
 	check = func(command string, items []item) {
 		for _, it := range items {

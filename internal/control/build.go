@@ -48,7 +48,7 @@ func (b *builder) view() View {
 	v := View{
 		Version: b.c.deps.Version, Time: b.now.UTC(), UptimeSeconds: int64(b.now.Sub(b.c.deps.Started) / time.Second),
 		Proxy: b.c.deps.Proxy, Sequence: h.Ledger().Seq(), Config: b.config(), TargetMode: h.Target().On(), Totals: totals(h.Ledger().Totals()),
-		WindowSeconds: server.MetricsWindow.Seconds(), Models: []Model{}, Freezes: b.freezes(),
+		WindowSeconds: server.MetricsWindow.Seconds(), Models: []Model{}, Freezes: b.freezes(), Archive: b.archive(),
 		Rules: b.rules(b.s.Config.Rules), BuiltInRules: b.s.Config.BuiltInRules,
 	}
 	for _, chain := range b.s.Routes.Chains() {

@@ -85,6 +85,7 @@ func commands() []Command {
 		{Name: "freeze add", Args: "<vm> <candidate> <seconds> [<reason>]", Does: "freezes a candidate, wherever it stands", Changes: true, run: addFreeze},
 		{Name: "freeze rm", Args: "<vm> <candidate>", Does: "lifts a freeze and ends a probation", Changes: true, run: removeFreeze},
 		{Name: "freeze clear", Args: "[<vm>]", Does: "lifts all freezes", Changes: true, run: clearFreezes},
+		{Name: "explain", Args: "[<request>]", Does: "tells how a request went, and why; without an id the newest one", run: explain},
 		{Name: "stats", Args: "[<vm>]", Does: "shows what was counted", run: showStats},
 		{Name: "set", Args: "[<key> [<value | default>]]", Does: "shows the numeric settings of the server, or changes one", Changes: true, run: setServer},
 		{Name: "target", Args: "[on | off | status]", Does: "switches target mode: exhausted requests are tried again until somebody answers", Changes: true, run: switchTarget},

@@ -9,7 +9,7 @@ import (
 	"understudy/internal/proxy"
 )
 
-// Deps is what a Control works on. All but Admin, Proxy, Save, Quit and
+// Deps is what a Control works on. All but Admin, Proxy, Archive, Save, Quit and
 // Log are required.
 type Deps struct {
 	// Handler has the snapshot, the board, the ledger and the target switch.
@@ -29,6 +29,8 @@ type Deps struct {
 	// reloads, all of it or nothing. It returns the changed settings that take
 	// effect only after a restart.
 	Edit func(ctx context.Context, who string, edit func(config.Source) (config.Source, error)) (needsRestart []string, err error)
+	// Archive is the request log on disk.
+	Archive Archive
 	// Save writes the state file now; nil where there is none.
 	Save func(ctx context.Context) error
 	// Quit begins the end of the process; nil where nobody may end it from here.

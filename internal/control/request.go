@@ -3,6 +3,7 @@ package control
 import (
 	"time"
 
+	"understudy/internal/proxy"
 	"understudy/internal/stats"
 )
 
@@ -15,8 +16,22 @@ type Query struct {
 	// Failed, where it is not nil, keeps only the requests that ended in
 	// anything but a healthy answer or the client's leaving, or only the others.
 	Failed *bool
-	// After keeps only requests with a higher sequence number.
+	// After keeps only requests with a higher sequence number: those that finished
+	// since, in this process.
 	After uint64
+	// Before is the id of a request: only older ones are given. Where it is not kept
+	// nothing is.
+	Before string
+	// Troubled keeps only the requests in which some attempt failed, whatever became
+	// of them.
+	Troubled bool
+	// Trail gives them with their attempts and skips.
+	Trail bool
+}
+
+// wants says whether a record is asked for, its place apart.
+func (q *Query) wants(r *stats.Record) bool {
+	return (q.Model == "" || r.Model == q.Model) && (q.Failed == nil || r.Failed() == *q.Failed) && (!q.Troubled || r.Troubled())
 }
 
 // MaxRequests is the most that one Query gives.
@@ -24,19 +39,23 @@ const MaxRequests = 1000
 
 // Requests is an answer to a Query.
 type Requests struct {
-	// Requests are the newest first, without their attempts.
+	// Requests are the newest first, without their attempts unless Query.Trail asks
+	// for them.
 	Requests []Request `json:"requests"`
 	// Sequence is the number of the newest finished request.
 	Sequence uint64 `json:"sequence"`
 	// Dropped is how many after Query.After are no longer kept.
 	Dropped uint64 `json:"dropped"`
+	// Problem is why requests on disk may be missing; "" = none are.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Request is one finished request of a client. Durations are milliseconds; nil is
 // "never".
 type Request struct {
 	ID string `json:"id"`
-	// Sequence is its place in the journal; 0 in an answer to Request.
+	// Sequence is its place in the journal; 0 in an answer to Request, and for those
+	// that the journal has no longer.
 	Sequence uint64 `json:"sequence,omitempty"`
 	// Model is "" for a request that never found its chain.
 	Model        string    `json:"virtual_model"`
@@ -60,7 +79,10 @@ type Request struct {
 	Bytes        int64  `json:"bytes"`
 	AttemptCount int    `json:"attempt_count"`
 	SkipCount    int    `json:"skip_count"`
-	// Attempts and Skips are the decision trail, in order.
+	// Strategy is how the plan's order came about: order, rendezvous, least load or
+	// owner. Plan is that order, and Attempts and Skips are the decision trail.
+	Strategy string    `json:"strategy,omitempty"`
+	Plan     []Planned `json:"plan,omitempty"`
 	Attempts []Attempt `json:"attempts,omitempty"`
 	Skips    []Skip    `json:"skips,omitempty"`
 	// Omitted is how many attempts were left out of the middle of Attempts.
@@ -95,6 +117,45 @@ type Attempt struct {
 	Hedged       bool    `json:"hedged"`
 	Tokens       Tokens  `json:"tokens"`
 	Bytes        int64   `json:"bytes"`
+	// Evidence is what the rules saw; nil where none was asked.
+	Evidence *Evidence `json:"evidence,omitempty"`
+}
+
+// Planned is one candidate of a request's plan.
+type Planned struct {
+	Candidate string `json:"candidate"`
+	Identity  string `json:"identity"`
+	Model     string `json:"model"`
+	Tier      int    `json:"tier"`
+}
+
+// Evidence is a failure as rules saw it, and what they said, so that it can be put
+// to other rules. Its texts hold no secret, but they are as they came: who shows
+// them escapes them.
+type Evidence struct {
+	Kind      string `json:"kind"` // status, or a failure class
+	Phase     string `json:"phase"`
+	Embedded  int    `json:"embedded_status,omitempty"`
+	Unreached bool   `json:"unreached,omitempty"`
+	Code      string `json:"code,omitempty"`
+	Message   string `json:"message,omitempty"`
+	Account   string `json:"account,omitempty"`
+	// Body is what the answer said; BodyCut says that it said more.
+	Body       string `json:"body,omitempty"`
+	BodyCut    bool   `json:"body_cut,omitempty"`
+	Errored    bool   `json:"errored,omitempty"`
+	Empty      bool   `json:"empty,omitempty"`
+	WellFormed bool   `json:"well_formed,omitempty"`
+	// RetryAfterSeconds is what the answer asked for; nil = nothing.
+	RetryAfterSeconds *float64 `json:"retry_after_seconds,omitempty"`
+	// Number counts the request's attempts at this candidate up to this one.
+	Number int `json:"number"`
+	// Next (following, again, return), WaitSeconds, FreezeSeconds and Scope are what
+	// the rule said by itself.
+	Next          string  `json:"next"`
+	WaitSeconds   float64 `json:"wait_seconds,omitempty"`
+	FreezeSeconds float64 `json:"freeze_seconds,omitempty"`
+	Scope         string  `json:"scope,omitempty"`
 }
 
 // Skip is a candidate that was passed over.
@@ -105,7 +166,8 @@ type Skip struct {
 	SecondsLeft float64 `json:"seconds_left"`
 }
 
-// Requests lists finished requests that are still kept, the newest first.
+// Requests lists finished requests that are still kept, the newest first: those of
+// the journal, and then those on disk.
 func (c *Control) Requests(q Query) Requests {
 	limit := q.Limit
 	if limit <= 0 || limit > MaxRequests {
@@ -117,46 +179,87 @@ func (c *Control) Requests(q Query) Requests {
 	if q.After > 0 {
 		_, out.Dropped = ledger.Since(q.After, 0)
 	}
+	add := func(r *stats.Record, sequence uint64) {
+		one := b.request(r, sequence)
+		if q.Trail {
+			b.trail(&one, r)
+		}
+		out.Requests = append(out.Requests, one)
+	}
+	passed := q.Before == ""
 	newest := ledger.Latest(limit, func(r *stats.Record) bool {
-		return (q.Model == "" || r.Model == q.Model) && (q.Failed == nil || failed(r) == *q.Failed)
+		here := passed
+		passed = passed || r.ID == q.Before
+		return here && q.wants(r)
 	})
 	for i := range newest {
 		if newest[i].Seq > q.After {
-			out.Requests = append(out.Requests, b.request(&newest[i].Record, newest[i].Seq))
+			add(&newest[i].Record, newest[i].Seq)
 		}
+	}
+	if len(newest) >= limit || q.After > 0 {
+		return out
+	}
+	s := Selection{Failed: q.Failed, Troubled: q.Troubled}
+	if !passed {
+		s.Before = q.Before
+	}
+	err := c.older(s, func(r *stats.Record) bool {
+		if q.wants(r) {
+			add(r, 0)
+		}
+		return len(out.Requests) < limit
+	})
+	if err != nil {
+		out.Problem = b.prose(err.Error())
 	}
 	return out
 }
 
 // Request gives a finished request with its decision trail, as long as it is kept.
 func (c *Control) Request(id string) (Request, bool) {
-	record, ok := c.deps.Handler.Ledger().Find(id)
-	if !ok {
+	record, err := c.record(id)
+	if err != nil {
 		return Request{}, false
 	}
 	b := c.builder()
-	r := b.request(&record, 0)
-	r.Omitted = record.Omitted
-	r.Attempts, r.Skips = []Attempt{}, []Skip{}
-	for i := range record.Tries {
-		r.Attempts = append(r.Attempts, b.attempt(&record.Tries[i]))
-	}
-	for _, s := range record.Skips {
-		r.Skips = append(r.Skips, Skip{Candidate: b.name(s.Name), Identity: s.Candidate, Reason: b.prose(s.Reason), SecondsLeft: s.Left.Seconds()})
-	}
-	return r, true
+	return b.whole(&record), true
 }
 
-// failed says whether the client got anything but a healthy answer. One that left
-// has not failed.
-func failed(r *stats.Record) bool { return r.Ending != stats.Success && r.Ending != stats.Cancelled }
+// Describe gives a record as people may see it, by a configuration's secrets: for
+// an archive that no process is writing.
+func Describe(s *proxy.Snapshot, r *stats.Record) Request {
+	b := &builder{s: s}
+	return b.whole(r)
+}
+
+// whole is a request with its decision trail.
+func (b *builder) whole(r *stats.Record) Request {
+	out := b.request(r, 0)
+	b.trail(&out, r)
+	return out
+}
+
+func (b *builder) trail(out *Request, r *stats.Record) {
+	out.Omitted, out.Strategy = r.Omitted, r.Strategy
+	out.Attempts, out.Skips = []Attempt{}, []Skip{}
+	for i := range r.Tries {
+		out.Attempts = append(out.Attempts, b.attempt(&r.Tries[i]))
+	}
+	for _, s := range r.Skips {
+		out.Skips = append(out.Skips, Skip{Candidate: b.name(s.Name), Identity: s.Candidate, Reason: b.prose(s.Reason), SecondsLeft: s.Left.Seconds()})
+	}
+	for _, p := range r.Plan {
+		out.Plan = append(out.Plan, Planned{Candidate: b.name(p.Name), Identity: p.Candidate, Model: b.name(p.Model), Tier: p.Tier})
+	}
+}
 
 func (b *builder) request(r *stats.Record, sequence uint64) Request {
 	out := Request{
 		ID: b.name(r.ID), Sequence: sequence, Model: b.name(r.Model), Client: b.name(r.Client), Method: b.name(r.Method), Path: b.prose(r.Path),
 		Dialect: r.Dialect, Stream: r.Stream, Ignored: r.Ignored, Start: r.Start.UTC(),
 		Released: reached(r.Released), FirstContent: reached(r.FirstContent), Duration: *milliseconds(&r.End),
-		Status: r.Status, Ending: r.Ending.String(), Failed: failed(r), Tokens: usage(r.Usage), Bytes: r.Bytes,
+		Status: r.Status, Ending: r.Ending.String(), Failed: r.Failed(), Tokens: usage(r.Usage), Bytes: r.Bytes,
 		AttemptCount: len(r.Tries) + r.Omitted, SkipCount: len(r.Skips),
 	}
 	if r.Winner >= 0 && r.Winner < len(r.Tries) {
@@ -167,12 +270,29 @@ func (b *builder) request(r *stats.Record, sequence uint64) Request {
 
 func (b *builder) attempt(t *stats.Try) Attempt {
 	return Attempt{
+		Evidence:  b.evidence(t.Failure),
 		Candidate: b.name(t.Name), Identity: t.Candidate, Model: b.name(t.Model), Start: t.Start.UTC(),
 		Connected: reached(t.Connected), Header: reached(t.Header), FirstByte: reached(t.FirstByte),
 		FirstContent: reached(t.FirstContent), Released: reached(t.Released), Duration: *milliseconds(&t.End),
 		Verdict: t.Verdict.String(), Status: t.Status, Class: t.Class, Fault: t.Fault, Rule: b.name(t.Rule), Action: t.Action, Text: b.prose(t.Text),
 		WaitSeconds: t.Wait.Seconds(), FrozeSeconds: t.Froze.Seconds(), Hedged: t.Hedged, Tokens: usage(t.Usage), Bytes: t.Bytes,
 	}
+}
+
+func (b *builder) evidence(f *stats.Failure) *Evidence {
+	if f == nil {
+		return nil
+	}
+	e := &Evidence{
+		Kind: f.Kind, Phase: f.Phase, Embedded: f.Embedded, Unreached: f.Unreached,
+		Code: b.s.Redact.Hide(f.Code), Message: b.s.Redact.Hide(f.Message), Account: b.s.Redact.Hide(f.Account), Body: b.s.Redact.Hide(f.Body), BodyCut: f.Cut,
+		Errored: f.Errored, Empty: f.Empty, WellFormed: f.WellFormed, Number: f.Number,
+		Next: f.Next, WaitSeconds: f.Wait.Seconds(), FreezeSeconds: f.Freeze.Seconds(), Scope: f.Scope,
+	}
+	if f.HasRetryAfter {
+		e.RetryAfterSeconds = new(f.RetryAfter.Seconds())
+	}
+	return e
 }
 
 // reached is a phase in milliseconds; nil where it was never reached.

@@ -21,8 +21,9 @@ type View struct {
 	// every Model reach back.
 	WindowSeconds float64 `json:"window_seconds"`
 	// Models are the virtual models in the file's order, then the pool as "*".
-	Models  []Model  `json:"virtual_models"`
-	Freezes []Freeze `json:"freezes"`
+	Models  []Model       `json:"virtual_models"`
+	Freezes []Freeze      `json:"freezes"`
+	Archive ArchiveStatus `json:"archive"`
 	// Rules are the common rules of the chains.
 	Rules        []Rule `json:"rules"`
 	BuiltInRules bool   `json:"built_in_rules"`

@@ -208,6 +208,8 @@ func TestNoSecretIsReachable(t *testing.T) {
 		case reflect.Pointer:
 			switch e := at.Elem(); {
 			case e == reflect.TypeFor[time.Time](), e.Kind() == reflect.Int64, e.Kind() == reflect.Float64:
+			case e == reflect.TypeFor[Evidence]():
+				walk(e, path)
 			default:
 				t.Errorf("%s points to a %s", path, e)
 			}
@@ -272,7 +274,9 @@ virtual_models:
 	lease.Settle(health.Failed, time.Now(), health.Strike{Counts: true, Error: all("error \x1b[31m\u202e")})
 	r.handler.Ledger().Enter(vm)
 	r.handler.Ledger().Add(stats.Record{ID: "req", Model: vm, Path: all("/path"), Start: time.Now(), Winner: 0, Ending: stats.Broken, Usage: stats.NoUsage(),
-		Tries: []stats.Try{{Candidate: string(c.ID), Name: all("name"), Model: all("model"), Verdict: stats.Failed, Text: all("text"), Rule: all("rule")}},
+		Strategy: "order", Plan: []stats.Planned{{Candidate: string(c.ID), Name: all("name"), Model: all("model"), Tier: 1}},
+		Tries: []stats.Try{{Candidate: string(c.ID), Name: all("name"), Model: all("model"), Verdict: stats.Failed, Text: all("text"), Rule: all("rule"),
+			Failure: &stats.Failure{Kind: "status", Code: all("code"), Message: all("message"), Account: all("account"), Body: all("body")}}},
 		Skips: []stats.Skip{{Name: all("name"), Reason: all("reason")}}})
 	r.status.Error, r.status.Warnings = all("error"), []string{all("warning")}
 

@@ -122,7 +122,6 @@ func (d *Daemon) reload(forced bool) error {
 	// From here on nothing can fail.
 	d.handler.Swap(snap)
 	d.archive.SetLimits(kept(snap.Config))
-	d.archive.SetLimits(kept(snap.Config))
 	d.retain(snap)
 	restart := d.differs(snap.Config.Server)
 	d.mu.Lock()
