@@ -55,6 +55,7 @@ type Exchange struct {
 	useless bool // in a coding that neither the client nor anybody here reads
 
 	progress *Progress // nil = nobody wants to know
+	kept     *Kept     // nil = nobody wants the body
 
 	proved, announced bool // delivery complete: it is good; the holding was told
 }
@@ -136,6 +137,9 @@ func (x *Exchange) take(plain []byte) {
 	x.size += int64(len(plain))
 	if x.FirstByte.IsZero() {
 		x.FirstByte = time.Now()
+	}
+	if x.kept != nil {
+		x.kept.add(plain)
 	}
 	if x.reader == nil {
 		return

@@ -26,6 +26,8 @@ type Ask struct {
 	Delivery Delivery
 	// Progress is told what the answer says; nil = nobody wants to know.
 	Progress *Progress
+	// Keep collects the body, as far as anybody here can read it; nil = nobody wants it.
+	Keep *Kept
 }
 
 // A Delivery holds a stream for longer than it takes to prove good. The zero
@@ -101,14 +103,14 @@ func (x *Exchange) unmeasured() {
 
 // open prepares the reading of an answer.
 func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
-	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp, progress: ask.Progress}
+	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp, progress: ask.Progress, kept: ask.Keep}
 	codings := codingsOf(resp.Header["Content-Encoding"])
 	allowed := allows(ask.AcceptEncoding, codings)
 	if !decodable(codings) {
 		// Nobody here can read it, so it is passed on unread: what is not
 		// understood is never failed, unless it is of no use to the client either.
 		x.src = newSource(resp.Body, "", true, clock.Stirred)
-		x.useless = !allowed && ask.Want.Judged
+		x.useless, x.kept = !allowed && ask.Want.Judged, nil
 		return x
 	}
 	coding := strings.Join(codings, ",")

@@ -199,6 +199,7 @@ type marks struct {
 	reused, answered  atomic.Bool
 	witness           atomic.Pointer[witness] // nil where net/http tells all
 	progress          *probe.Progress         // nil where nobody hedges
+	kept              *probe.Kept             // nil where no bodies are kept
 }
 
 // attempt sends the request to one candidate and judges the answer; exactly one of
@@ -230,7 +231,7 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		// no coded bytes can follow it.
 		ask.AcceptEncoding = nil
 	}
-	ask.Delivery, ask.Progress = d, m.progress
+	ask.Delivery, ask.Progress, ask.Keep = d, m.progress, m.kept
 	if learn != nil {
 		ask.Want.Seen = learn.seen
 	}

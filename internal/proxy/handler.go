@@ -101,7 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // begin opens the record of a request.
 func (h *Handler) begin(w http.ResponseWriter, s *Snapshot, req *request, chain *route.Chain) *run {
 	h.ledger.Enter(chain.Model)
-	r := &run{h: h, s: s, req: req, chain: chain, rules: s.rules[chain], redact: quoter{base: s.Redact, secrets: slices.Clip(req.secrets)}, sticky: req.sticky(s, chain)}
+	r := &run{h: h, s: s, req: req, chain: chain, rules: s.rules[chain], bodies: newBodies(s.Config.RequestLog.Bodies), redact: quoter{base: s.Redact, secrets: slices.Clip(req.secrets)}, sticky: req.sticky(s, chain)}
 	if chain.Hedge != nil && req.hedgeable() {
 		r.hedge = chain.Hedge
 		h.hedges.request(chain.Model, req.start)

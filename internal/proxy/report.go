@@ -11,6 +11,7 @@ import (
 // report books the request, exactly once, however it ended.
 func (r *run) report() {
 	r.record.End = time.Since(r.req.start)
+	r.record.Bodies = r.kept()
 	r.h.ledger.Add(r.record)
 	level := slog.LevelInfo
 	if r.record.Ending == stats.Exhausted && !r.req.ignored || r.record.Ending == stats.Broken {

@@ -26,6 +26,7 @@ type run struct {
 
 	record   stats.Record
 	redact   quoter
+	bodies   *bodies
 	deadline time.Time // chain_timeout; zero = none
 	sticky   string    // the session key
 	hedge    *config.Hedge

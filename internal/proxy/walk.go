@@ -101,7 +101,9 @@ func (w *walk) loop() result {
 		if !ok {
 			continue
 		}
-		if res := w.judge(rep); !res.exhausted {
+		res := w.judge(rep)
+		w.note(rep.seat.m.kept)
+		if !res.exhausted {
 			w.cancelRest(probe.ErrHedgeLost)
 			return res
 		}
@@ -265,7 +267,7 @@ func (w *walk) attempt(s *seat) {
 	w.redact.know(s.id.secrets)
 	w.begun(s.c)
 	w.round++
-	s.m, s.learn = &marks{start: time.Now()}, w.learn(s.c)
+	s.m, s.learn = &marks{start: time.Now(), kept: w.bodies.collect()}, w.learn(s.c)
 	ctx, cancel := context.WithCancelCause(w.ctx)
 	s.cancel = cancel
 	w.running = append(w.running, s)
@@ -397,6 +399,7 @@ func (w *walk) abandon(s *seat, rep report, why string) {
 	t := s.entry(now)
 	t.Verdict, t.Text = stats.Abandoned, why
 	w.record.Tries = append(w.record.Tries, t)
+	w.note(s.m.kept)
 	rep.drop()
 }
 
