@@ -311,7 +311,7 @@ func (d *decoder) pool(n *node, cfg *Config) *Pool {
 	}
 	if len(cfg.Upstreams) == 0 && d.doc.root.find("upstream").empty() {
 		switch {
-		case d.doc.root.kind != kindMap: // which is said already
+		case d.doc.root.kind != kindMap && d.doc.root.kind != kindNull: // which is said already
 		case n == nil:
 			d.errorAt(0, "neither a pool nor virtual models", "add virtual_models, or an upstream for the pool")
 		default:

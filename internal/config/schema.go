@@ -199,7 +199,13 @@ func unitWord(unit time.Duration) string {
 	return "seconds"
 }
 
-func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+// number writes a number as people do, without hundreds of zeros.
+func number(f float64) string {
+	if size := math.Abs(f); size >= 1e15 || 0 < size && size < 1e-6 {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
 
 func whole[T any](name string, def, low, high int, doc string, at func(*T) *int) key[T] {
 	k := key[T]{Key: Key{Name: name, Type: "whole number", Default: itoa(def), Range: wholeRange(int64(low), int64(high)), Doc: doc}}
