@@ -21,8 +21,8 @@ const (
 	p95Fresh  = 10 * time.Second
 )
 
-// hedgeAgain is after how long the running attempts are looked at again, where the
-// budget had nothing left or what they say may yet prove a trickle.
+// hedgeAgain is after how long an attempt that speaks is looked at again: it may yet
+// prove a trickle.
 const hedgeAgain = time.Second
 
 // hedgeBook counts, per virtual model, the requests and the extra attempts of the
@@ -174,7 +174,8 @@ func (w *walk) beside(now time.Time) {
 		}
 	}
 	if !w.h.hedges.take(w.chain.Model, w.hedge.Budget, now) {
-		w.hedgeAt = now.Add(hedgeAgain)
+		// Not asked again: what others earn is worth more to those that have waited
+		// less.
 		return
 	}
 	if !w.startNext() {

@@ -236,32 +236,3 @@ func TestHedgeAfterThePercentile(t *testing.T) {
 		})
 	}
 }
-
-// Where the budget has nothing left, a silent attempt gets its hedge once other
-// requests have earned it.
-func TestABudgetIsEarned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, hedged(2, "after: 2s, budget: 50%", ""))
-		s.play("u1", func(w *drill.Wire, r drill.Request, nth int) {
-			if nth <= 2 {
-				w.Silence()
-				return
-			}
-			sayPong(w, r, nth)
-		})
-		s.play("u2", sayPong)
-		s.from(s.hi(), "u2") // the first one is free
-		begun := s.now()
-		done := make(chan reply)
-		go func() { done <- s.hi() }()
-		s.till(begun + 4500*time.Millisecond)
-		for range 2 {
-			s.from(s.hi(), "u1")
-		}
-		got := <-done
-		s.from(got, "u2")
-		equal(t, "took", got.took, 5*second) // looked at again every second
-		synctest.Wait()
-		s.idle()
-	})
-}
