@@ -6,5 +6,7 @@
 // configuration file is spelled, terminals, or a remote store.
 //
 // An attempt has no ResponseWriter: relay is the single place where an upstream's
-// bytes go to the client, and answer.write the single one where ours do.
+// bytes go to the client, and answer.write the single one where ours do. Only a
+// WebSocket leaves HTTP, once an upstream has agreed to it: switchOver hands its
+// connection to a tunnel.
 package proxy
