@@ -198,10 +198,12 @@ func (w *walk) crown(now time.Time) {
 		for _, o := range w.running {
 			if o != s {
 				w.queue = append(w.queue, o.c)
+				w.remember(o.c, o.n-1) // the one that is given up was no failure
 			}
 		}
 		for _, o := range w.waiting {
 			w.queue = append(w.queue, o.c)
+			w.remember(o.c, o.n)
 		}
 		w.waiting, w.width = nil, 1
 		w.cut(slices.DeleteFunc(slices.Clone(w.running), func(o *seat) bool { return o == s }), probe.ErrHedgeLost)

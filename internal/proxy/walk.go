@@ -22,7 +22,7 @@ type walk struct {
 	queue   []*route.Candidate
 	passed  []*route.Candidate       // on probation with the trial taken: only where nobody is left
 	last    bool                     // the queue is passed, now
-	made    map[*route.Candidate]int // attempts made at those passed over when they were to be tried again
+	made    map[*route.Candidate]int // attempts made at those that are in the queue again
 	running []*seat
 	waiting []*seat // until they are tried again
 	lost    []*seat // given up, and not ended yet
@@ -226,17 +226,23 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 			w.skip(c, frozenFor(freeze, now), freeze.Until.Sub(now))
 		} else {
 			w.passed = append(w.passed, c)
-			if n > 0 {
-				if w.made == nil {
-					w.made = map[*route.Candidate]int{}
-				}
-				w.made[c] = n
-			}
+			w.remember(c, n)
 		}
 		return false
 	}
 	w.attempt(&seat{c: c, n: n + 1, lease: lease, id: id})
 	return true
+}
+
+// remember notes the attempts made at a candidate that comes into the queue again.
+func (w *walk) remember(c *route.Candidate, n int) {
+	if n == 0 {
+		return
+	}
+	if w.made == nil {
+		w.made = map[*route.Candidate]int{}
+	}
+	w.made[c] = n
 }
 
 // soonest starts the one attempt at the frozen candidate that is nearest its thaw,
