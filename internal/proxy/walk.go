@@ -88,6 +88,7 @@ func (w *walk) loop() result {
 			// One attempt, or as many at once as hedges have begun.
 		}
 		if len(w.running)+len(w.waiting) == 0 {
+			w.cancelRest(probe.ErrHedgeLost) // what was given up may not have ended yet
 			return result{exhausted: true}
 		}
 		rep, ok := w.wait()
