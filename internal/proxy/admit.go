@@ -36,6 +36,7 @@ type request struct {
 	http10   bool   // the client knows no chunks: a body ends with the connection
 	http2    bool   // the client's connection is shared: it cannot leave HTTP
 	upgrade  bool   // it asks for a WebSocket
+	several  bool   // whose query names different models
 	ignored  bool   // an ignored endpoint
 	client   string // the name of the client key it came with
 	clientOf *client

@@ -167,7 +167,7 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 		return nil
 	}
 	refused := func(why string) *answer { return invalid(http.StatusForbidden, "model_not_allowed", why) }
-	if req.doc != nil && len(req.doc.Models()) > 1 {
+	if req.several || req.doc != nil && len(req.doc.Models()) > 1 {
 		return refused("the request names more than one model")
 	}
 	if req.model == "" {

@@ -49,7 +49,7 @@ func (q *request) upgrades(s *Snapshot) *answer {
 		return invalid(http.StatusBadRequest, "bad_handshake", "a WebSocket is asked for by GET, with Connection: Upgrade")
 	}
 	q.upgrade = true
-	q.model = modelParameter(q.query)
+	q.model, q.several = modelParameter(q.query)
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (s *Snapshot) mayUpgrade(c *route.Candidate) bool {
 // upgradable refuses a WebSocket that nobody in the chain may be asked for, or that
 // does not say in its query which model it is for, where the chain replaces it.
 func (s *Snapshot) upgradable(q *request, chain *route.Chain) *answer {
-	if !chain.Pool && modelParameter(q.query) == "" {
+	if !chain.Pool && q.model == "" {
 		return &websocketElsewhere
 	}
 	for _, tier := range chain.Tiers {
@@ -79,16 +79,19 @@ func (s *Snapshot) upgradable(q *request, chain *route.Chain) *answer {
 }
 
 // modelParameter is the model that a query names, "" without one; of several the
-// last, as most servers read them.
-func modelParameter(query string) (model string) {
+// last, as most servers read them. several says that there are different ones.
+func modelParameter(query string) (model string, several bool) {
 	for part := range queryParts(query) {
-		if value, ok := parameter(part, "model"); ok {
-			if plain, err := url.QueryUnescape(value); err == nil {
-				model = plain
-			}
+		value, ok := parameter(part, "model")
+		if !ok {
+			continue
+		}
+		if plain, err := url.QueryUnescape(value); err == nil {
+			several = several || model != "" && plain != model
+			model = plain
 		}
 	}
-	return model
+	return model, several
 }
 
 // withModel replaces every model that a query names, and leaves the rest as it is.

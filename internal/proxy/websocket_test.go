@@ -451,6 +451,15 @@ func TestWhoMayOpenAWebSocket(t *testing.T) {
 			t.Errorf("%s: the upstream was called", name)
 		}
 	}
+	limited := newRig(t, fmt.Sprintf("server: {websocket: on}\nclients: [{name: me, key: client-key-one, models: [vm]}]\npool: {}\nupstream: [{id: p1, base_url: %q}]\nvirtual_models: {vm: [{name: u1, base_url: %q, model: m, auth_style: none}]}\n", u.URL, u.URL))
+	for path, status := range map[string]int{"/v1/realtime?model=vm": 0, "/v1/realtime?model=gpt": 403, "/v1/responses": 403, "/v1/realtime?model=gpt&model=vm": 403} {
+		o := websocket.DialOptions{HTTPHeader: header("Authorization", "Bearer client-key-one")}
+		if status == 0 {
+			limited.opened(path, "u1", o)
+		} else if _, resp, err := limited.connect(path, o); err == nil || resp == nil || resp.StatusCode != status {
+			t.Errorf("%s for a client with one model: %v, %v, want %d", path, resp, err, status)
+		}
+	}
 	for _, q := range u.requests() {
 		if strings.Contains(fmt.Sprint(q.Header), "client-key") {
 			t.Errorf("the upstream got %v", q.Header)
