@@ -3,7 +3,6 @@ package proxy
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -33,7 +32,8 @@ func worthHiding(secret string) bool {
 // escapes what could move a cursor, colour a terminal or turn a line around. It is
 // immutable.
 type Redactor struct {
-	secrets []string // longest first, each in the spellings it may come back in
+	secrets    []string // longest first
+	beginnings []string // of the long ones
 }
 
 // newRedactor collects every secret a configuration holds or names now.
@@ -85,8 +85,8 @@ func newRedactor(cfg *config.Config) *Redactor {
 	return r
 }
 
-// spellings adds a secret in the forms in which it may be quoted back: as it is, as
-// a header's value without its scheme, percent-encoded and as JSON writes it.
+// spellings adds a secret in the forms in which it may be quoted back: as it is, and
+// as a header's value without its scheme. How it may be escaped is for readings.
 func spellings(list []string, secret string) []string {
 	if scheme, bare, ok := strings.Cut(secret, " "); ok {
 		list = spellings(list, strings.TrimSpace(bare))
@@ -94,15 +94,8 @@ func spellings(list []string, secret string) []string {
 			list = basicSpellings(list, bare)
 		}
 	}
-	if !worthHiding(secret) {
-		return list
-	}
-	list = append(list, secret)
-	json := quotedJSON(secret)
-	for _, other := range []string{url.QueryEscape(secret), url.PathEscape(secret), json, strings.ReplaceAll(json, "/", `\/`), plainJSON.Replace(json)} {
-		if other != secret {
-			list = append(list, other)
-		}
+	if worthHiding(secret) {
+		list = append(list, secret)
 	}
 	return list
 }
@@ -117,21 +110,20 @@ func basicSpellings(list []string, text string) []string {
 	return spellings(spellings(list, string(plain)), password)
 }
 
-// plainJSON undoes what encoding/json escapes for the sake of HTML.
-var plainJSON = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
-
-// quotedJSON is a text as it stands between quotes in JSON.
-func quotedJSON(s string) string {
-	escaped, err := json.Marshal(s)
-	if err != nil || len(escaped) < 2 {
-		return s
-	}
-	return string(escaped[1 : len(escaped)-1])
-}
+// beginning is how much of a secret's beginning counts as the secret: a text that
+// somebody cut holds no more of it, and what all keys of a vendor begin with is shorter.
+const beginning = 16
 
 func (r *Redactor) order() {
 	slices.SortFunc(r.secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	r.secrets = slices.Compact(r.secrets)
+	for _, s := range r.secrets {
+		if len(s) > beginning {
+			r.beginnings = append(r.beginnings, s[:beginning])
+		}
+	}
+	slices.Sort(r.beginnings)
+	r.beginnings = slices.Compact(r.beginnings)
 }
 
 // A quoter quotes for one request: it knows the request's own secrets too. It
@@ -169,7 +161,7 @@ func (q *quoter) knowing(text string) *Redactor {
 // mentioned says whether a text may hold one of the request's own secrets. It is
 // sure where it says no, and cheap, as most texts hold none.
 func (q *quoter) mentioned(text string) bool {
-	if strings.ContainsAny(text, "%\\+") {
+	if strings.ContainsAny(text, `%\+&`) {
 		return true // perhaps an escaped one
 	}
 	for _, secret := range q.secrets {
@@ -177,7 +169,8 @@ func (q *quoter) mentioned(text string) bool {
 		if !found {
 			bare = secret
 		}
-		if strings.EqualFold(scheme, "basic") || strings.Contains(text, strings.TrimSpace(bare)) {
+		bare = strings.TrimSpace(bare)
+		if strings.EqualFold(scheme, "basic") || strings.Contains(text, bare[:min(len(bare), beginning)]) {
 			return true
 		}
 	}
@@ -197,21 +190,88 @@ func (r *Redactor) with(secrets []string) *Redactor {
 	return more
 }
 
-// Hide takes the secrets out of a text and leaves the rest as it is: whoever shows
-// it quotes it.
+// Hide takes the secrets out of a text, however they are escaped in it, and leaves
+// the rest as it is: whoever shows it quotes it.
 func (r *Redactor) Hide(text string) string {
+	var found []hidden
+	for _, reading := range readings(text) {
+		found = r.find(found, reading)
+	}
+	if len(found) == 0 {
+		return text
+	}
+	// The first, and of two that begin together the longer one, covers what it overlaps.
+	slices.SortStableFunc(found, func(a, b hidden) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	var b strings.Builder
+	end := 0
+	for _, h := range found {
+		if h.to <= end {
+			continue
+		}
+		if h.from >= end {
+			b.WriteString(text[end:h.from])
+			b.WriteString(config.Mask(h.secret))
+		}
+		end = h.to
+	}
+	b.WriteString(text[end:])
+	return b.String()
+}
+
+// hidden is where a secret stands in a text.
+type hidden struct {
+	from, to int
+	secret   string
+}
+
+// find adds where secrets stand in one reading of a text.
+func (r *Redactor) find(found []hidden, in reading) []hidden {
 	for _, s := range r.secrets {
-		if strings.Contains(text, s) {
-			text = strings.ReplaceAll(text, s, config.Mask(s))
+		for i, j := 0, 0; ; i = j {
+			n := strings.Index(in.text[i:], s)
+			if n < 0 {
+				break
+			}
+			j = i + n + len(s)
+			from, to := in.origin(i+n, j)
+			found = append(found, hidden{from, to, s})
 		}
 	}
-	return text
+	for _, begun := range r.beginnings {
+		for i := 0; ; {
+			n := strings.Index(in.text[i:], begun)
+			if n < 0 {
+				break
+			}
+			i += n
+			secret, size := r.longest(in.text[i:])
+			from, to := in.origin(i, i+size)
+			found = append(found, hidden{from, to, secret})
+			i += size
+		}
+	}
+	return found
+}
+
+// longest is the secret of which a text holds the longest beginning.
+func (r *Redactor) longest(text string) (secret string, size int) {
+	for _, s := range r.secrets {
+		n := 0
+		for n < len(s) && n < len(text) && s[n] == text[n] {
+			n++
+		}
+		if n > size {
+			secret, size = s, n
+		}
+	}
+	return secret, size
 }
 
 // Quote gives a text from outside in a form fit for logs, terminals and pages: no
 // secret, no control, ANSI or bidi character, at most max characters of it.
 func (r *Redactor) Quote(text string, max int) string {
-	text = r.Hide(text)
+	// What nobody will see is not looked at: some upstreams say a megabyte.
+	text = r.Hide(text[:min(len(text), 16*max+hideAhead)])
 	if len(text) <= max && plain(text) {
 		return strings.TrimSpace(text)
 	}
