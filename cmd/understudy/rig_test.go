@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,9 @@ import (
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"understudy/internal/console"
+	"understudy/internal/control"
 )
 
 // scriptCommands are what the scripts know besides the usual: up and down.
@@ -69,6 +74,51 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			ts.Check(cmd.Process.Signal(syscall.SIGTERM))
 			ts.Check(cmd.Wait())
 		},
+	}
+}
+
+// panics is the name of a console that has a mistake of its own, see consolePanics.
+const panics = "console-panics"
+
+// consolePanics runs a console that panics as soon as a line is run: in the command, in
+// the View after it, or outside the console.
+func consolePanics() {
+	where, ran := os.Args[1], make(chan struct{})
+	isOver := func() bool {
+		select {
+		case <-ran:
+			return true
+		default:
+			return false
+		}
+	}
+	source := console.Source{
+		Run: func(context.Context, string) (control.Output, error) {
+			if where == "command" {
+				panic("a mistake of ours")
+			}
+			close(ran)
+			return control.Output{}, nil
+		},
+		View: func(context.Context) (control.View, error) {
+			if where == "view" && isOver() {
+				panic("a mistake of ours")
+			}
+			return control.View{}, nil
+		},
+	}
+	restore := console.Guard(os.Stdin, os.Stdout)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- console.Interactive(context.Background(), console.Options{Source: source, In: os.Stdin, Out: os.Stdout})
+	}()
+	if where == "outside" {
+		<-ran
+		defer restore()
+		panic("a mistake of ours")
+	}
+	if err := <-ended; errors.Is(err, console.ErrPanic) {
+		os.Exit(exitFailed)
 	}
 }
 

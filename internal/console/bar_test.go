@@ -68,19 +68,6 @@ func TestTheBarSaysTheSameWithoutColours(t *testing.T) {
 	}
 }
 
-func uncoloured(s string) string {
-	var b strings.Builder
-	for s != "" {
-		before, after, found := strings.Cut(s, "\x1b[")
-		b.WriteString(before)
-		if !found {
-			break
-		}
-		_, s, _ = strings.Cut(after, "m")
-	}
-	return b.String()
-}
-
 // names are those of models and candidates: of all widths, some with what a terminal
 // would obey.
 var names = rapid.OneOf(rapid.StringN(0, 40, -1), rapid.SampledFrom([]string{"auto", "便宜的模型", "é́", "\x1b[31m", "a\tb", "👩‍👩‍👧", "line\nbreak", strings.Repeat("长", 60)}))

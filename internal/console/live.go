@@ -17,7 +17,7 @@ import (
 
 var (
 	// ErrPanic says that the console had a mistake of its own and is gone. The
-	// terminal is as it was before, and the trace has been printed.
+	// terminal is as it was before, and the trace has been written to Err.
 	ErrPanic = errors.New("the console failed")
 	// ErrStuck says that the terminal takes no output: it could not be left in order.
 	ErrStuck = errors.New("the terminal takes no output")
@@ -65,8 +65,18 @@ func interactive(ctx context.Context, o Options) error {
 		o.Log.attach()
 		defer o.Log.detach()
 	}
-	_, err = tea.NewProgram(l, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
+	sizes := &resizer{loop: l, out: out, reflows: reflows(os.Getenv)}
+	program := tea.NewProgram(l, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFilter(sizes.filter))
+	sizes.send = program.Send
+	_, err = program.Run()
 	switch {
+	case l.failed != nil:
+		errs := o.Err
+		if errs == nil {
+			errs = o.Out
+		}
+		fmt.Fprintf(errs, "panic in the console: %v\n\n%s\n", l.failed.value, l.failed.stack)
+		return ErrPanic
 	case errors.Is(err, tea.ErrProgramPanic):
 		return ErrPanic
 	case isClosed(lost):

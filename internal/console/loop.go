@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -23,15 +24,24 @@ type (
 		lines   []string
 		dropped int
 	}
+	redrawMsg   struct{} // the frame is to be drawn anew
 	replyMsg    reply    // a line has run
 	printedMsg  struct{} // what was to be printed is printed
 	stoppingMsg struct{} // the process is coming to its end
 	endMsg      struct{} // it has come to it
 	lostMsg     struct{} // the terminal is gone
+	panicMsg    struct { // a mistake of ours, caught
+		value any
+		stack []byte
+	}
 )
 
 // logPace is the shortest time between two printings of the log.
 const logPace = 50 * time.Millisecond
+
+// redrawing is how long after a new size the frame is drawn once more: a terminal may
+// have moved its lines while the first was written.
+const redrawing = 250 * time.Millisecond
 
 // viewTime is how long a View may take before it counts as missing.
 const viewTime = 5 * time.Second
@@ -51,6 +61,11 @@ type loop struct {
 	drawn   <-chan struct{} // closed when the prompt has been drawn first
 
 	columns, rows int
+	resizing      bool // the terminal changes its size: nothing is drawn or printed
+
+	drawnView   tea.View // what was drawn last
+	drawnPrompt string
+	drawnCursor int
 
 	view     *control.View
 	got      time.Time // when the View came
@@ -69,8 +84,10 @@ type loop struct {
 	printing bool                         // at first too, until the prompt is there
 
 	stopping bool
-	leaving  bool // quits as soon as everything is printed
-	gone     bool // nothing is drawn any more
+	leaving  bool      // quits as soon as everything is printed
+	gone     bool      // nothing is drawn any more
+	broken   *panicMsg // of the drawing: the next message ends the loop
+	failed   *panicMsg // why it has ended
 }
 
 // newLoop makes a loop; ctx is to be done when it has ended.
@@ -120,12 +137,12 @@ func (l *loop) look() tea.Cmd {
 		return nil
 	}
 	l.fetching = true
-	return func() tea.Msg {
+	return safely(func() tea.Msg {
 		ctx, cancel := context.WithTimeout(l.ctx, viewTime)
 		defer cancel()
 		v, err := l.o.Source.View(ctx)
 		return viewMsg{v, err}
-	}
+	})
 }
 
 func (l *loop) waitSign() tea.Cmd {
@@ -163,11 +180,37 @@ func (l *loop) waitLog(pause time.Duration) tea.Cmd {
 	}
 }
 
+// safely catches the panic of what runs beside the loop. Bubble Tea would catch it too,
+// but leave in a hurry.
+func safely(run func() tea.Msg) tea.Cmd {
+	return func() (msg tea.Msg) {
+		defer func() {
+			if value := recover(); value != nil {
+				msg = panicMsg{value, debug.Stack()}
+			}
+		}()
+		return run()
+	}
+}
+
 // Update does what a message asks for.
-func (l *loop) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (l *loop) Update(msg tea.Msg) (model tea.Model, cmd tea.Cmd) {
+	defer func() {
+		if value := recover(); value != nil {
+			model, cmd = l, l.fail(panicMsg{value, debug.Stack()})
+		}
+	}()
+	if l.broken != nil {
+		return l, l.fail(*l.broken)
+	}
 	switch msg := msg.(type) {
+	case panicMsg:
+		return l, l.fail(msg)
 	case tea.WindowSizeMsg:
 		l.columns, l.rows = max(msg.Width, 1), max(msg.Height, 1)
+		return l, tea.Batch(l.flush(), tea.Tick(redrawing, func(time.Time) tea.Msg { return redrawMsg{} }))
+	case redrawMsg:
+		return l, tea.ClearScreen // of the frame
 	case tea.KeyPressMsg:
 		return l, l.key(msg)
 	case tea.PasteMsg:
@@ -214,13 +257,19 @@ func (l *loop) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return l, nil
 }
 
+// fail ends the loop after a panic; what it was is told once the terminal is as before.
+func (l *loop) fail(what panicMsg) tea.Cmd {
+	l.failed, l.gone = &what, true
+	return tea.Quit
+}
+
 // print leaves lines to be printed above the prompt.
 func (l *loop) print(lines ...string) { l.above = append(l.above, lines...) }
 
 // flush prints what waits, no more at a time than the screen takes: longer pieces
 // would be scrolled away before they are drawn.
 func (l *loop) flush() tea.Cmd {
-	if l.printing {
+	if l.printing || l.resizing {
 		return nil
 	}
 	if len(l.above) == 0 {
@@ -283,7 +332,7 @@ func (l *loop) next() tea.Cmd {
 	l.waiting = l.waiting[1:]
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.running, l.since, l.cancel = control.Masked(strings.TrimSpace(line)), time.Now(), cancel
-	return func() tea.Msg { return replyMsg(l.o.Source.ask(ctx, line)) }
+	return safely(func() tea.Msg { return replyMsg(l.o.Source.ask(ctx, line)) })
 }
 
 // finish shows what became of a line.

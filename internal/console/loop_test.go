@@ -477,3 +477,30 @@ func TestALostTerminalEndsTheLoop(t *testing.T) {
 		t.Error("still there")
 	}
 }
+
+// A mistake of ours ends the console in order, wherever it is made.
+func TestAPanicEndsTheLoop(t *testing.T) {
+	for name, mistake := range map[string]func(h *hand){
+		"in a command": func(h *hand) {
+			h.double.say = func(string) (control.Output, error) { panic("a mistake of ours") }
+			h.press("vm", "enter")
+		},
+		"by a key": func(h *hand) {
+			h.history = nil
+			h.press("up")
+		},
+		"while drawing": func(h *hand) {
+			h.broken = &panicMsg{value: "a mistake of ours"} // as View leaves it
+			if h.View().Content != "" {
+				t.Error("something is drawn")
+			}
+			h.press("x")
+		},
+	} {
+		h := newHand(t, Options{})
+		mistake(h)
+		if !h.quit || h.failed == nil || h.View().Content != "" {
+			t.Errorf("%s: quit %v, failed %v", name, h.quit, h.failed)
+		}
+	}
+}

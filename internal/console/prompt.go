@@ -19,7 +19,7 @@ func promptText(columns int) string {
 
 // hide is a line as it may be seen while it is typed: a character for every one of
 // the line, those of secrets as stars. Of a long one the beginning and the end show,
-// as in a mask.
+// as in a mask; what is a mask already shows as it is.
 func hide(line string) []rune {
 	shown := []rune(nil)
 	last := 0
@@ -27,6 +27,9 @@ func hide(line string) []rune {
 		shown = append(shown, []rune(line[last:s.Start])...)
 		secret := []rune(line[s.Start:s.End])
 		for i := range secret {
+			if masked(line[s.Start:s.End]) {
+				break
+			}
 			if len(secret) < 20 || i >= 6 && i < len(secret)-4 {
 				secret[i] = '*'
 			}

@@ -12,6 +12,7 @@ func TestHideKeepsTheLength(t *testing.T) {
 		"cand add a api_key=sk-proj-abcdefghijklmnop1234 model=m": "cand add a api_key=sk-pro******************1234 model=m",
 		"cand set a 1 api_key short":                              "cand set a 1 api_key *****",
 		"cand set a 1 api_key 便宜":                                 "cand set a 1 api_key **",
+		"cand set a 1 api_key sk-pro***1234":                      "cand set a 1 api_key sk-pro***1234",
 		"freeze add a 1 60":                                       "freeze add a 1 60",
 	} {
 		if got := string(hide(line)); got != want {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -12,15 +13,26 @@ const slow = time.Second
 
 // View draws what is drawn again and again: the prompt first, so that nothing below
 // moves it.
-func (l *loop) View() tea.View {
-	if l.gone {
+func (l *loop) View() (v tea.View) {
+	defer func() {
+		if value := recover(); value != nil {
+			// The next message ends the loop; there is one within a second.
+			l.broken = &panicMsg{value, debug.Stack()}
+			v = tea.NewView("")
+		}
+	}()
+	if l.gone || l.broken != nil {
 		return tea.NewView("")
 	}
+	if l.resizing {
+		return l.drawnView // nothing is drawn until the terminal keeps its size
+	}
 	lines := l.frame()
-	v := tea.NewView(strings.Join(lines, "\n"))
+	v = tea.NewView(strings.Join(lines, "\n"))
 	_, x := l.promptLine()
 	v.Cursor = tea.NewCursor(x, 0)
 	v.Cursor.Blink = false
+	l.drawnView, l.drawnPrompt, l.drawnCursor = v, lines[0], x
 	return v
 }
 

@@ -67,6 +67,20 @@ func disturbs(r rune) bool {
 	return r != '\n' && unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
+// uncoloured is a text without its colours.
+func uncoloured(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		if skip := escape(s[i:]); skip > 0 {
+			i += skip
+			continue
+		}
+		b.WriteByte(s[i])
+		i++
+	}
+	return b.String()
+}
+
 // cut is the beginning of a text that fits a width; what is left out shows as a dot
 // in its place. Colours go on to where they end.
 func cut(s string, columns int) string {
