@@ -346,9 +346,11 @@ func TestBodiesAreKeptWithoutSecrets(t *testing.T) {
 	r.n = 4
 	r.book(1)
 	r.write()
-	want := []Body{{Try: -1, Size: 19, Text: []byte(`{"key":"***"}`)}, {Try: 0, Size: int64(len(long)), Text: []byte(long[:maxKept-4] + "***y")}, {Try: 1, Size: 7_000_000, Text: []byte("***")}}
+	want := []Body{{Try: -1, Size: 19, Text: []byte(`{"key":"***"}`)}, {Try: 0, Size: int64(len(long)), Cut: true, Text: []byte(long[:maxKept-4] + "***y")}, {Try: 1, Size: 7_000_000, Cut: true, Text: []byte("***")}}
 	got, err := r.Reader().Bodies(t.Context(), id(2))
-	if !slices.EqualFunc(got, want, func(a, b Body) bool { return a.Try == b.Try && a.Size == b.Size && bytes.Equal(a.Text, b.Text) }) {
+	if !slices.EqualFunc(got, want, func(a, b Body) bool {
+		return a.Try == b.Try && a.Size == b.Size && a.Cut == b.Cut && bytes.Equal(a.Text, b.Text)
+	}) {
 		t.Errorf("%d bodies, %v", len(got), err)
 	}
 	if got, err := r.Reader().Bodies(t.Context(), id(4)); !errors.Is(err, ErrUnknown) {

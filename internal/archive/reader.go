@@ -181,8 +181,10 @@ func (r *Reader) find(ctx context.Context, db *sql.DB, id string) (n int64, reco
 type Body struct {
 	// Try is the index of the attempt that was answered so; -1 is the request.
 	Try int
-	// Size is how long the body was in all; Text may be less of it.
+	// Size is how long the body was in all, and Text what is kept of it, Cut at its
+	// end or not; without its secrets it may be shorter all the same.
 	Size int64
+	Cut  bool
 	Text []byte
 }
 
@@ -196,7 +198,7 @@ func (r *Reader) Bodies(ctx context.Context, id string) ([]Body, error) {
 	if db == nil {
 		return nil, ErrUnknown
 	}
-	rows, err := db.QueryContext(ctx, "SELECT try, size, text FROM body WHERE id = ? ORDER BY try", id)
+	rows, err := db.QueryContext(ctx, "SELECT try, size, cut, text FROM body WHERE id = ? ORDER BY try", id)
 	if err != nil {
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}
@@ -204,7 +206,7 @@ func (r *Reader) Bodies(ctx context.Context, id string) ([]Body, error) {
 	var bodies []Body
 	for rows.Next() {
 		var b Body
-		if err := rows.Scan(&b.Try, &b.Size, &b.Text); err != nil {
+		if err := rows.Scan(&b.Try, &b.Size, &b.Cut, &b.Text); err != nil {
 			return nil, fmt.Errorf("read the archive: %w", err)
 		}
 		bodies = append(bodies, b)

@@ -276,11 +276,12 @@ func (a *Archive) appendBodies(ctx context.Context, tx *sql.Tx, t *tail, i item)
 		if i.bodies.Hide != nil {
 			text = i.bodies.Hide(text)
 		}
+		cut := b.Size > int64(len(b.Text)) || len(text) > maxKept
 		text = text[:min(len(text), maxKept)]
 		if t.bodies >= 0 {
 			t.bodies += int64(len(text))
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO body (block, id, try, size, bytes, text) VALUES (?, ?, ?, ?, ?, ?)", t.block, i.entry.ID, try, b.Size, len(text), text)
+		_, err := tx.ExecContext(ctx, "INSERT INTO body (block, id, try, size, cut, bytes, text) VALUES (?, ?, ?, ?, ?, ?, ?)", t.block, i.entry.ID, try, b.Size, cut, len(text), text)
 		if err != nil {
 			return fmt.Errorf("write the archive: %w", err)
 		}

@@ -33,7 +33,8 @@ type Selection struct {
 // KeptBody is a body that the request log keeps, without secrets.
 type KeptBody struct {
 	Attempt int   // from 1 by the order of the attempts; 0 is the request's own
-	Size    int64 // of the whole body; Text may be less of it
+	Size    int64 // of the whole body, as it came
+	Cut     bool  // Text is not all of it
 	Text    []byte
 }
 

@@ -15,9 +15,10 @@ func (d *Daemon) Control(version string) *control.Control {
 			s := d.Status()
 			return control.Status{Path: s.Path, LoadedAt: s.LoadedAt, Hash: hex.EncodeToString(s.Hash[:]), Error: s.Error, NeedsRestart: s.NeedsRestart, Warnings: s.Warnings}
 		},
-		Reload: d.Reload,
-		Edit:   d.Edit,
-		Save:   func(context.Context) error { return d.Save() },
-		Quit:   d.Quit,
+		Archive: d.requestLog(),
+		Reload:  d.Reload,
+		Edit:    d.Edit,
+		Save:    func(context.Context) error { return d.Save() },
+		Quit:    d.Quit,
 	})
 }

@@ -31,7 +31,7 @@ func (h *Handler) requests(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, http.StatusOK, h.control.Requests(q))
 }
 
-// query reads limit, model, failed and after.
+// query reads limit, model, failed, troubled, trail, before and after.
 func query(r *http.Request) (q control.Query, err error) {
 	form := r.URL.Query()
 	q.Limit, q.Model = defaultRequests, form.Get("model")
@@ -47,6 +47,14 @@ func query(r *http.Request) (q control.Query, err error) {
 		}
 		q.Failed = &failed
 	}
+	for name, to := range map[string]*bool{"troubled": &q.Troubled, "trail": &q.Trail} {
+		if text := form.Get(name); text != "" {
+			if *to, err = strconv.ParseBool(text); err != nil {
+				return q, errors.New(name + " is true or false")
+			}
+		}
+	}
+	q.Before = form.Get("before")
 	if text := form.Get("after"); text != "" {
 		if q.After, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return q, errors.New("after is a sequence number")

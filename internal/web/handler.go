@@ -38,6 +38,7 @@ func New(c *control.Control, log *slog.Logger) *Handler {
 	}
 	guarded := map[string]http.HandlerFunc{
 		"GET /{$}": h.page, "GET /api/state": h.state, "GET /api/requests": h.requests, "GET /api/requests/{id}": h.request,
+		"GET /api/requests/{id}/bodies": h.bodies, "GET /api/route": h.route,
 		"GET /api/events": h.events, "POST /api/command": h.command, "GET /metrics": h.metrics.ServeHTTP,
 	}
 	for pattern, serve := range open {
