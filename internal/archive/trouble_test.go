@@ -79,17 +79,11 @@ func TestNothingBlocksWhileTheFileIsLocked(t *testing.T) {
 	r.write()
 	r.shut()
 	release := lock(t, path)
-	longest := time.Duration(0)
 	for i := range 2*maxQueued + 1000 {
-		began := time.Now()
-		r.book(1)
-		longest = max(longest, time.Since(began))
+		r.book(1) // would never return if it waited for the file
 		if i%3000 == 0 {
 			r.turn(t.Context())
 		}
-	}
-	if longest > 100*time.Millisecond {
-		t.Errorf("an offer took %v", longest)
 	}
 	equal(t, "dropped", r.Status().Dropped, 1000)
 	release()
@@ -250,17 +244,11 @@ func TestAFullDisk(t *testing.T) {
 	r.book(100)
 	r.write()
 	disk.fill(r)
-	longest := time.Duration(0)
 	for range 2*maxQueued + 500 {
-		began := time.Now()
-		r.book(1)
-		longest = max(longest, time.Since(began))
+		r.book(1) // would never return if it waited for the disk
 		if r.n%2000 == 0 {
 			r.turn(t.Context())
 		}
-	}
-	if longest > 100*time.Millisecond {
-		t.Errorf("an offer took %v", longest)
 	}
 	s := r.Status()
 	if s.State != Waiting || !strings.Contains(s.Problem, "full") || s.SetAside != "" {
