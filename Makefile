@@ -24,7 +24,7 @@ lint: ## formatting, vet, staticcheck
 	$(GO) vet -tags e2e ./e2e
 	$(TOOL) staticcheck ./...
 
-unit: ## all Go tests, with the race detector
+unit: ## all Go tests, with the race detector (needs gcc, and tmux for the console)
 	$(GO) test -race -timeout 10m ./...
 
 fuzz: ## each native fuzz target for FUZZTIME

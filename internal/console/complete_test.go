@@ -1,6 +1,7 @@
 package console
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -114,6 +115,19 @@ func TestEveryUsageIsUnderstood(t *testing.T) {
 	}
 	for _, c := range control.Commands() {
 		check(c.Name, usage(c.Args))
+	}
+}
+
+// Whoever adds a command writes what it does where people look for it.
+func TestEveryCommandIsInTheGuide(t *testing.T) {
+	text, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range control.Commands() {
+		if !strings.Contains(string(text), "`"+c.Name) {
+			t.Errorf("docs/console.md does not tell of %s", c.Name)
+		}
 	}
 }
 
