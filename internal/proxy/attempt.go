@@ -245,6 +245,18 @@ func (m *marks) died(clock *probe.Clock) bool {
 	return m.reused.Load() && !m.answered.Load() && context.Cause(clock.Context()) == nil
 }
 
+// tired says that an answer on a kept connection is no answer to this request: a
+// server that closes an idle connection may say 408 first, and the request crossed it
+// on the way (RFC 9110, 15.5.9, says to send it again over another connection).
+func (m *marks) tired(resp *http.Response) bool {
+	if resp == nil || resp.StatusCode != http.StatusRequestTimeout || !resp.Close || !m.reused.Load() {
+		return false
+	}
+	resp.Body.Close()
+	m.answered.Store(false)
+	return true
+}
+
 // at notes a moment.
 func (m *marks) at(mark *atomic.Int64) { mark.Store(int64(time.Since(m.start))) }
 
@@ -265,7 +277,7 @@ func sendPlain(wires *transports, clock *probe.Clock, m *marks, out *outgoing) (
 		},
 	}
 	resp, err := wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, false, &hooks)
-	if err != nil && m.died(clock) {
+	if err != nil && m.died(clock) || m.tired(resp) {
 		resp, err = wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, true, &hooks)
 	}
 	return resp, err
@@ -300,7 +312,7 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 		},
 	})
 	resp, err := wires.pooled.RoundTrip(out.anew(traced))
-	if err != nil && m.died(clock) {
+	if err != nil && m.died(clock) || m.tired(resp) {
 		resp, err = wires.anew(out.anew(traced))
 	}
 	if err != nil {

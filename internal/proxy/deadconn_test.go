@@ -63,6 +63,22 @@ func TestADeadConnectionIsNoOutage(t *testing.T) {
 		sentWhole(t, u1, 100, chatBody("vm", false))
 		unharmed(t, r)
 	})
+	t.Run("one that a 408 ends", func(t *testing.T) {
+		// The upstream gives up on an idle connection while the request is on its way.
+		gone := func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Raw([]byte("HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 4\r\n\r\nidle"))
+			w.FIN()
+		}
+		whole := page("application/json", okChat)
+		u1, u2 := play(t, drill.Sequence(whole, gone, whole)), play(t, whole)
+		r := newRig(t, over("server: {auto_hedge_threshold: 1}", u1.URL(), u2.URL()))
+		for range 2 {
+			r.is(r.post(chatPath, chatBody("vm", false)), 200, okChat)
+		}
+		sentWhole(t, u1, 3, chatBody("vm", false))
+		uncalled(t, u2)
+		unharmed(t, r)
+	})
 	t.Run("several that died together", func(t *testing.T) {
 		gate := make(chan struct{})
 		u1 := play(t, func(w *drill.Wire, r drill.Request, n int) {
@@ -109,6 +125,16 @@ func TestWhatIsNoDeadConnection(t *testing.T) {
 		r.is(got, 200, okChat)
 		equal(t, "candidate", got.Get("X-Understudy-Candidate"), "u2")
 		equal(t, "calls", []int{u1.Count(), u2.Count()}, []int{2, 1})
+	})
+	t.Run("a 408 on a new connection", func(t *testing.T) {
+		u1, u2 := play(t, func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Raw([]byte("HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 4\r\n\r\nslow"))
+			w.FIN()
+		}), play(t, page("application/json", okChat))
+		r := newRig(t, over("rules: []", u1.URL(), u2.URL()))
+		got := r.post(chatPath, chatBody("vm", false))
+		r.is(got, 200, okChat)
+		equal(t, "calls", []int{u1.Count(), u2.Count()}, []int{1, 1})
 	})
 	t.Run("and then a new one that dies too", func(t *testing.T) {
 		u1, u2 := play(t, drill.Sequence(dying(drill.RST), reset)), play(t, page("application/json", okChat))
