@@ -11,13 +11,17 @@ import (
 	"understudy/internal/stats"
 )
 
-// openArchive gives the ledger what the archive holds, and has every request noted
-// from here on.
-func (d *Daemon) openArchive(cfg *config.Config) {
-	d.archive = archive.New(archive.Options{
+// newArchive makes the archive. Nothing is opened yet.
+func (d *Daemon) newArchive(cfg *config.Config) *archive.Archive {
+	return archive.New(archive.Options{
 		Path: ArchivePath(d.bound.StateDir, d.options.ConfigPath), Ledger: d.ledger, Limits: kept(cfg), Log: d.log,
 		Restored: func() { d.retain(d.handler.Snapshot()) },
 	})
+}
+
+// openArchive gives the ledger what the archive holds, and has every request noted
+// from here on.
+func (d *Daemon) openArchive() {
 	d.archive.Open(context.Background())
 	d.ledger.Tap(d.archive.Offer)
 }

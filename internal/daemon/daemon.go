@@ -169,10 +169,11 @@ func Open(o Options) (_ *Daemon, err error) {
 	}
 	d.tried = src.Hash
 	d.status = Status{Path: o.ConfigPath, LoadedAt: now, Hash: src.Hash, Warnings: lines(warnings)}
+	d.archive = d.newArchive(snap.Config) // the admin handler may look for it at once
 	if err := d.listen(); err != nil {
 		return nil, err
 	}
-	d.openArchive(snap.Config)
+	d.openArchive()
 	d.retain(snap)
 	return d, nil
 }
