@@ -1,29 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 
-	"understudy/internal/config"
 	"understudy/internal/console"
 	"understudy/internal/control"
 )
 
 // consoleCommand is the console of a process that runs elsewhere.
-type consoleCommand struct {
-	configFlag
-	Admin string `placeholder:"URL" help:"Admin listener of the running process; without it the one in the configuration file, or http://127.0.0.1:8788."`
-	Token string `env:"UNDERSTUDY_ADMIN_TOKEN" help:"Admin token; better given as UNDERSTUDY_ADMIN_TOKEN, which other users of the machine cannot read."`
-}
-
-// defaultAdmin is where a process listens whose file does not say otherwise.
-const defaultAdmin = "http://127.0.0.1:8788"
+type consoleCommand struct{ adminFlag }
 
 // Run talks to the admin listener until quit: with a prompt on a terminal, line by line
 // elsewhere.
@@ -69,49 +59,6 @@ func lost(err error) error {
 		return nil
 	}
 	return err
-}
-
-// where finds the admin listener, its token and the directory for the history: what
-// the command line does not say, a configuration file may.
-func (c *consoleCommand) where() (address, token, stateDir string, err error) {
-	address, token, stateDir = c.Admin, c.Token, config.DefaultStateDir()
-	path, err := c.find()
-	if errors.Is(err, errNoConfig) {
-		return cmp.Or(address, defaultAdmin), token, stateDir, nil
-	}
-	if err != nil {
-		return "", "", "", err
-	}
-	src, err := config.Read(path)
-	if err == nil {
-		if cfg, _ := config.Parse(src); cfg != nil {
-			stateDir = cfg.Server.StateDir
-			if address == "" {
-				if address, err = adminAddress(cfg, path); err != nil {
-					return "", "", "", err
-				}
-				// The file's token belongs to the file's listener.
-				token = cmp.Or(token, cfg.Server.AdminToken.Reveal())
-			}
-			return address, token, stateDir, nil
-		}
-		err = fmt.Errorf("%s has mistakes (understudy check lists them): name the admin listener with --admin", path)
-	}
-	if c.Config == "" || address != "" {
-		return cmp.Or(address, defaultAdmin), token, stateDir, nil
-	}
-	return "", "", "", err
-}
-
-// adminAddress is the URL of a configuration's admin listener.
-func adminAddress(cfg *config.Config, path string) (string, error) {
-	switch {
-	case cfg.Server.Admin == "":
-		return "", fmt.Errorf("%s turns the admin listener off (server.admin): there is nothing to talk to", path)
-	case cfg.Server.TLSCert != "":
-		return "https://" + cfg.Server.Admin, nil
-	}
-	return "http://" + cfg.Server.Admin, nil
 }
 
 // local is a console's source in its own process.

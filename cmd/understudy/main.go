@@ -28,6 +28,8 @@ type grammar struct {
 	Check   checkCommand   `cmd:"" help:"Check a configuration and print a summary without secrets."`
 	Route   routeCommand   `cmd:"" help:"Show who would serve a session, and in which order."`
 	Console consoleCommand `cmd:"" help:"Talk to a running process: see and change everything."`
+	Explain explainCommand `cmd:"" help:"Tell how a request went, and why."`
+	Rules   rulesCommand   `cmd:"" help:"Try rules on failures, made up or logged."`
 	Init    initCommand    `cmd:"" help:"Write a commented configuration to start from."`
 	Demo    demoCommand    `cmd:"" help:"Show what it does, with fake upstreams and no key."`
 	Drill   drillCommand   `cmd:"" help:"Put a configuration through faults, with fake upstreams, and print a scorecard."`

@@ -1,97 +1,99 @@
 package main
 
 import (
-	"errors"
+	"context"
+	"encoding/hex"
 	"fmt"
-	"math"
+	"net/url"
+	"path/filepath"
 
 	"understudy/internal/config"
+	"understudy/internal/console"
+	"understudy/internal/control"
 	"understudy/internal/daemon"
-	"understudy/internal/route"
 )
 
 // routeCommand previews a plan. It calls nobody and needs no secret.
 type routeCommand struct {
-	configFlag
+	adminFlag
 	SessionID string `placeholder:"KEY" help:"Session key; without one the least loaded comes first."`
 	Model     string `placeholder:"NAME" help:"Virtual model; without one the pool."`
 }
 
-var errNoSuchModel = errors.New("no such virtual model")
+var errNoSuchModel = control.ErrNoModel
 
-// preview is what route prints.
-type preview struct {
-	SessionID  string        `json:"session_id"`
-	Model      string        `json:"model,omitempty"`
-	Strategy   string        `json:"strategy"`
-	UpstreamID string        `json:"upstream_id"`
-	BaseURL    string        `json:"base_url"`
-	Order      []string      `json:"order"`
-	MissingEnv []string      `json:"missing_env"`
-	Candidates []previewStep `json:"candidates"`
-}
-
-type previewStep struct {
-	ID         string   `json:"id"`
-	BaseURL    string   `json:"base_url"`
-	Model      string   `json:"model,omitempty"`
-	Tier       int      `json:"tier"`
-	Score      *float64 `json:"score,omitempty"`
-	MissingEnv []string `json:"missing_env"`
-}
-
-// Run prints the order in which a session's upstreams would be tried.
+// Run prints the order in which a session's upstreams would be tried: as a running
+// process that serves this configuration would, else as if everybody were well.
 func (c *routeCommand) Run(std streams) error {
+	if c.Admin != "" {
+		p, err := c.live()
+		if err != nil {
+			return err
+		}
+		return show(std, p)
+	}
 	path, err := c.find()
 	if err != nil {
 		return err
 	}
-	snap, _, warnings, err := daemon.Load(path)
+	snap, src, warnings, err := daemon.Load(path)
 	if err != nil {
 		return err
 	}
 	for _, w := range warnings {
 		fmt.Fprintf(std.err, "warning: %s\n", w)
 	}
-	chain := snap.Routes.Pool()
-	if c.Model != "" || chain == nil {
-		name := c.Model
-		if name == "" && len(snap.Config.Models) == 1 {
-			name = snap.Config.Models[0].Name
-		}
-		if chain, err = snap.Routes.Route(name); err != nil {
-			return fmt.Errorf("%w %q: name one of %q with --model", errNoSuchModel, name, snap.Routes.Names())
+	if snap.Config.Server.Admin != "" {
+		if p, err := c.live(); err == nil {
+			if serves(&p, src) {
+				return show(std, p)
+			}
+			if samePath(p.ConfigPath, path) {
+				fmt.Fprintln(std.err, "understudy: the running process serves another version of this file: its health is not shown")
+			}
 		}
 	}
-	plan := chain.Plan(c.SessionID, func(route.ID) int { return 0 }, func(route.ID) (string, bool) { return "", false })
-	out := preview{SessionID: c.SessionID, Model: chain.Model, Strategy: plan.Strategy, Order: []string{}, MissingEnv: []string{}, Candidates: []previewStep{}}
-	for _, step := range plan.Steps {
-		one := previewStep{ID: shownID(step.Candidate.Candidate), BaseURL: safeURL(step.Candidate.BaseURL), Model: step.Candidate.Model, Tier: step.Tier, MissingEnv: missingEnv(step.Candidate.Candidate)}
-		if step.Score > 0 {
-			score := min(step.Score, math.MaxFloat64) // JSON knows no infinity
-			one.Score = &score
-		}
-		out.Candidates = append(out.Candidates, one)
-		out.Order = append(out.Order, one.ID)
+	p, err := control.PreviewOf(snap, c.Model, c.SessionID)
+	if err != nil {
+		return fmt.Errorf("%w with --model", err)
 	}
-	if len(out.Candidates) > 0 {
-		first := out.Candidates[0]
-		out.UpstreamID, out.BaseURL, out.MissingEnv = first.ID, first.BaseURL, first.MissingEnv
+	return show(std, p)
+}
+
+// live asks the running process.
+func (c *routeCommand) live() (p control.Preview, err error) {
+	address, token, _, err := c.where()
+	if err != nil {
+		return p, err
 	}
-	if err := printJSON(std.out, out); err != nil {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	err = console.Get(ctx, address, token, "/api/route?model="+url.QueryEscape(c.Model)+"&session_id="+url.QueryEscape(c.SessionID), &p)
+	return p, err
+}
+
+// serves says whether a process serves exactly this file's bytes.
+func serves(p *control.Preview, src config.Source) bool {
+	return p.ConfigHash == hex.EncodeToString(src.Hash[:])
+}
+
+func samePath(a, b string) bool {
+	x, err := filepath.Abs(a)
+	y, other := filepath.Abs(b)
+	return err == nil && other == nil && x == y
+}
+
+func show(std streams, p control.Preview) error {
+	if err := printJSON(std.out, p); err != nil {
 		return err
 	}
-	if len(out.Candidates) == 0 {
+	switch {
+	case len(p.Candidates) == 0:
 		fmt.Fprintln(std.err, "understudy: nobody could serve this: every candidate is disabled")
+		return quiet{exitFailed}
+	case p.UpstreamID == "":
+		fmt.Fprintln(std.err, "understudy: nobody could serve this now: every candidate is frozen")
 		return quiet{exitFailed}
 	}
 	return nil
-}
-
-// shownID names a candidate: an upstream by its id, others by their name.
-func shownID(c config.Candidate) string {
-	if c.ID != "" {
-		return c.ID
-	}
-	return c.Name
 }

@@ -29,16 +29,43 @@ var ErrToken = errors.New("the admin token is missing or wrong: give it as UNDER
 // "http://127.0.0.1:8788" or "127.0.0.1:8788". The token may be empty. Nothing is
 // asked yet.
 func Remote(address, token string) (Source, error) {
-	base, err := adminURL(address)
+	r, err := newRemote(address, token)
 	if err != nil {
 		return Source{}, err
 	}
-	r := &remote{base: base, token: token, client: &http.Client{
+	return Source{Run: r.run, View: r.view}, nil
+}
+
+// Get asks an admin listener, at an address as for Remote, for what stands behind a
+// path, such as "/api/requests?limit=3". A refusal is a *Refusal; where nobody
+// listens the error wraps a *net.OpError.
+func Get(ctx context.Context, address, token, path string, answer any) error {
+	r, err := newRemote(address, token)
+	if err != nil {
+		return err
+	}
+	defer r.client.CloseIdleConnections()
+	return r.call(ctx, http.MethodGet, path, nil, answer)
+}
+
+// Refusal is an error that the admin listener answered with.
+type Refusal struct {
+	Status int // of HTTP
+	Text   string
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+func newRemote(address, token string) (*remote, error) {
+	base, err := adminURL(address)
+	if err != nil {
+		return nil, err
+	}
+	return &remote{base: base, token: token, client: &http.Client{
 		Timeout: answerTime,
 		// Who redirects is no admin listener, and must not get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
-	return Source{Run: r.run, View: r.view}, nil
+	}}, nil
 }
 
 // adminURL completes an address; an unspecified host is this machine.
@@ -86,8 +113,11 @@ func (r *remote) run(ctx context.Context, line string) (control.Output, error) {
 	return control.Output{Text: answer.Output, Quit: answer.Quit}, nil
 }
 
+// ErrNotOurs is wrapped where something else answers at the address.
+var ErrNotOurs = errors.New("no admin listener of understudy")
+
 func (r *remote) notOurs() error {
-	return fmt.Errorf("what answers at %s is no admin listener of understudy: name that with --admin", r.base)
+	return fmt.Errorf("what answers at %s is %w: name that with --admin", r.base, ErrNotOurs)
 }
 
 // call asks for one thing. An error of the command is the listener's own text.
@@ -127,7 +157,7 @@ func (r *remote) call(ctx context.Context, method, path string, question, answer
 		if json.Unmarshal(text, &failure) != nil || failure.Error == "" {
 			return r.notOurs()
 		}
-		return errors.New(failure.Error)
+		return &Refusal{resp.StatusCode, failure.Error}
 	case json.Unmarshal(text, answer) != nil:
 		return r.notOurs()
 	}
