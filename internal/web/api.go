@@ -1,13 +1,13 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"strconv"
+	"time"
 
 	"understudy/internal/control"
 )
@@ -19,6 +19,9 @@ const maxCommand = 256 << 10
 const defaultRequests = 100
 
 func (h *Handler) state(w http.ResponseWriter, _ *http.Request) {
+	if h.control.Access().NeedsToken() {
+		w.Header().Set("X-Understudy-Login", "1") // the page offers a way out
+	}
 	sendJSON(w, http.StatusOK, h.control.View())
 }
 
@@ -72,6 +75,25 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request) {
 	sendJSON(w, http.StatusOK, found)
 }
 
+// spans are the lengths of time that curves are drawn for.
+var spans = map[string]time.Duration{"10m": 10 * time.Minute, "1h": time.Hour, "6h": 6 * time.Hour, "24h": 24 * time.Hour}
+
+// curves gives what happened over time, of one virtual model or of all.
+func (h *Handler) curves(w http.ResponseWriter, r *http.Request) {
+	form := r.URL.Query()
+	length, ok := spans[cmp.Or(form.Get("span"), "1h")]
+	if !ok {
+		sendError(w, http.StatusBadRequest, "span is 10m, 1h, 6h or 24h")
+		return
+	}
+	found, ok := h.control.Curves(form.Get("model"), length)
+	if !ok {
+		sendError(w, http.StatusNotFound, "no such virtual model")
+		return
+	}
+	sendJSON(w, http.StatusOK, found)
+}
+
 // done is the answer to a command that ran.
 type done struct {
 	OK     bool   `json:"ok"`
@@ -81,24 +103,10 @@ type done struct {
 }
 
 func (h *Handler) command(w http.ResponseWriter, r *http.Request) {
-	// A form of another page can send anything but this type.
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		sendError(w, http.StatusUnsupportedMediaType, "a command is JSON: Content-Type: application/json")
-		return
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCommand))
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		sendError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a command of more than %d bytes", tooLarge.Limit))
-		return
-	}
-	if err != nil {
-		return // the caller has left
-	}
 	var asked struct {
 		Line *string `json:"line"`
 	}
-	if err := json.Unmarshal(body, &asked); err != nil || asked.Line == nil {
-		sendError(w, http.StatusBadRequest, `a command is {"line": "help"}`)
+	if !readJSON(w, r, maxCommand, `a command is {"line": "help"}`, &asked, func() bool { return asked.Line != nil }) {
 		return
 	}
 	out, err := h.control.Run(r.Context(), "web", *asked.Line)

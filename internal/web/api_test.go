@@ -167,9 +167,10 @@ func TestMethodsAndPaths(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		{"GET", "/", 200}, {"HEAD", "/", 200}, {"POST", "/", 405}, {"GET", "/style.css", 200}, {"GET", "/login", 303}, {"GET", "/metrics", 200},
+		{"GET", "/", 200}, {"HEAD", "/", 200}, {"POST", "/", 405}, {"GET", "/plain", 200}, {"GET", "/static/plain.css", 200}, {"GET", "/login", 303}, {"GET", "/metrics", 200},
 		{"POST", "/api/state", 405}, {"DELETE", "/api/requests/x", 405}, {"GET", "/api/command", 405}, {"OPTIONS", "/api/command", 405}, {"PUT", "/api/command", 405},
-		{"GET", "/nothing", 404}, {"GET", "/api", 404}, {"GET", "/static/style.css", 404}, {"GET", "/templates/page.html", 404}, {"POST", "/healthz", 404},
+		{"GET", "/nothing", 404}, {"GET", "/api", 404}, {"GET", "/static/index.html", 404}, {"GET", "/static/", 404}, {"GET", "/static/js", 404}, {"GET", "/static/../api.go", 307}, {"GET", "/templates/plain.html", 404},
+		{"POST", "/api/config", 405}, {"GET", "/api/config/check", 405}, {"POST", "/api/curves", 405}, {"POST", "/healthz", 404},
 	} {
 		if a := r.ask(test.method, test.path, ""); a.StatusCode != test.status {
 			t.Errorf("%s %s: %d, want %d", test.method, test.path, a.StatusCode, test.status)
@@ -177,15 +178,15 @@ func TestMethodsAndPaths(t *testing.T) {
 	}
 }
 
-func TestPage(t *testing.T) {
+func TestPlainPage(t *testing.T) {
 	r := newRig(t, models)
 	r.ask("POST", "/api/command", `{"line":"freeze add auto 1 600 because <b>\u202e"}`, jsonType)
 	r.failed = "understudy.yaml:3:1: <i>wrong</i>"
-	a := r.ask("GET", "/", "")
+	a := r.ask("GET", "/plain", "")
 	page := text(t, a)
 	for _, want := range []string{
 		"&lt;script&gt;alert(1)&lt;/script&gt;", "&lt;b&gt;", "&lt;i&gt;wrong&lt;/i&gt;", "frozen 10m0s", "unknown", "auto 1 a: 10m0s left, by person",
-		"other 1 the same as a", `content="light dark"`, `lang="en"`, `href="/style.css"`,
+		"other 1 the same as a", `content="light dark"`, `lang="en"`, `href="/static/plain.css"`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in the page", want)
@@ -199,7 +200,7 @@ func TestPage(t *testing.T) {
 	if ct := a.Header.Get("Content-Type"); ct != "text/html; charset=utf-8" {
 		t.Error(ct)
 	}
-	if style := text(t, r.ask("GET", "/style.css", "")); !strings.Contains(style, "prefers-color-scheme: dark") {
+	if style := text(t, r.ask("GET", "/static/plain.css", "")); !strings.Contains(style, "prefers-color-scheme: dark") {
 		t.Error("no colours for the dark")
 	}
 }
@@ -207,7 +208,7 @@ func TestPage(t *testing.T) {
 func TestEveryAnswerHasTheHeaders(t *testing.T) {
 	r := newRig(t, guarded)
 	for _, test := range [][]string{
-		{"GET", "/"}, {"GET", "/login"}, {"GET", "/style.css"}, {"GET", "/api/state"}, {"GET", "/metrics"}, {"GET", "/nothing"}, {"GET", "/healthz"},
+		{"GET", "/"}, {"GET", "/login"}, {"GET", "/static/plain.css"}, {"GET", "/api/state"}, {"GET", "/metrics"}, {"GET", "/nothing"}, {"GET", "/healthz"},
 		{"GET", "/", "Host: evil.example.com"}, {"GET", "/", "Authorization: Bearer " + token}, {"POST", "/api/command", jsonType},
 	} {
 		a := r.ask(test[0], test[1], "", test[2:]...)
@@ -222,7 +223,7 @@ func TestEveryAnswerHasTheHeaders(t *testing.T) {
 				t.Errorf("%v: %s", test, name)
 			}
 		}
-		if test[1] != "/style.css" && h.Get("Cache-Control") != "no-store" {
+		if !strings.HasPrefix(test[1], "/static/") && h.Get("Cache-Control") != "no-store" {
 			t.Errorf("%v may be cached: %s", test, h.Get("Cache-Control"))
 		}
 	}
@@ -233,7 +234,7 @@ func TestNoEndpointShowsAKey(t *testing.T) {
 	r.book(stats.Record{ID: "x", Model: "auto", Start: time.Now(), Winner: -1, Ending: stats.Exhausted, Usage: stats.NoUsage(),
 		Tries: []stats.Try{{Verdict: stats.Failed, Name: "a", Text: "the key sk-literal-abcdefghijklmnop1234 is wrong, so is " + token}}})
 	shown := ""
-	for _, path := range []string{"/", "/login", "/api/state", "/api/requests", "/api/requests/x", "/metrics"} {
+	for _, path := range []string{"/", "/plain", "/login", "/api/config", "/api/curves", "/api/state", "/api/requests", "/api/requests/x", "/metrics"} {
 		a := r.ask("GET", path, "", "Authorization: Bearer "+token)
 		if a.StatusCode != 200 && path != "/login" {
 			t.Errorf("%s: %d", path, a.StatusCode)

@@ -76,7 +76,7 @@ func (h *Handler) authorised(next http.HandlerFunc) http.HandlerFunc {
 			next(w, r)
 			return
 		}
-		if r.URL.Path == "/" {
+		if r.URL.Path == "/" || r.URL.Path == "/plain" {
 			http.Redirect(w, r, "/login", http.StatusSeeOther)
 			return
 		}

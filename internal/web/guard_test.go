@@ -71,7 +71,7 @@ func TestPagesOfOtherOriginsAreRefused(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	r := newRig(t, guarded)
-	for _, path := range []string{"/api/state", "/api/requests", "/api/requests/x", "/api/events", "/metrics"} {
+	for _, path := range []string{"/api/state", "/api/requests", "/api/requests/x", "/api/events", "/api/config", "/api/curves", "/metrics"} {
 		for _, head := range []string{"X: y", "Authorization: Bearer wrong", "Authorization: Bearer ", "Authorization: Basic " + token, "Authorization: " + token, "X-Api-Key: " + token, "Cookie: understudy_admin=" + token} {
 			a := r.ask("GET", path, "", head)
 			if a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" || !strings.Contains(text(t, a), "admin token") {
@@ -145,7 +145,7 @@ func TestLogin(t *testing.T) {
 		if a := r.ask("POST", "/api/command", `{"line":"target on"}`, jsonType, cookie); a.StatusCode != 200 || !r.proxy.Target().On() {
 			t.Errorf("a command with the cookie: %d", a.StatusCode)
 		}
-		if page := text(t, r.ask("GET", "/", "", cookie)); !strings.Contains(page, "Log out") {
+		if page := text(t, r.ask("GET", "/plain", "", cookie)); !strings.Contains(page, "Log out") {
 			t.Error("no way out")
 		}
 		if a := newRig(t, guarded).ask("GET", "/api/state", "", cookie); a.StatusCode != 401 {

@@ -1,16 +1,12 @@
 package web
 
 import (
-	"embed"
 	"log/slog"
 	"net/http"
 	"sync"
 
 	"understudy/internal/control"
 )
-
-//go:embed static
-var static embed.FS
 
 // Handler serves the admin listener. It is safe for concurrent use and never in
 // the way of a proxied request.
@@ -34,12 +30,13 @@ func New(c *control.Control, log *slog.Logger) *Handler {
 		closing: make(chan struct{}), streams: make(chan struct{}, maxStreams),
 	}
 	open := map[string]http.HandlerFunc{
-		"GET /login": h.loginPage, "POST /login": h.login, "POST /logout": h.logout, "GET /style.css": h.style,
+		"GET /login": h.loginPage, "POST /login": h.login, "POST /logout": h.logout, "GET /static/": h.asset,
 	}
 	guarded := map[string]http.HandlerFunc{
-		"GET /{$}": h.page, "GET /api/state": h.state, "GET /api/requests": h.requests, "GET /api/requests/{id}": h.request,
+		"GET /{$}": h.page, "GET /plain": h.plain, "GET /api/state": h.state, "GET /api/requests": h.requests, "GET /api/requests/{id}": h.request,
 		"GET /api/requests/{id}/bodies": h.bodies, "GET /api/route": h.route,
 		"GET /api/events": h.events, "POST /api/command": h.command, "GET /metrics": h.metrics.ServeHTTP,
+		"GET /api/curves": h.curves, "GET /api/config": h.configFile, "POST /api/config/check": h.checkConfig, "PUT /api/config": h.writeConfig,
 	}
 	for pattern, serve := range open {
 		h.mux.HandleFunc(pattern, serve)
@@ -72,7 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // secure sets the headers of every answer: nothing runs in the pages but what
 // this listener itself serves, nothing frames, caches or shares them.
 func secure(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")

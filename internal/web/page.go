@@ -13,7 +13,7 @@ import (
 var templates embed.FS
 
 var (
-	pageTemplate  = parse("page.html")
+	plainTemplate = parse("plain.html")
 	loginTemplate = parse("login.html")
 )
 
@@ -23,17 +23,12 @@ func parse(name string) *template.Template {
 	}).ParseFS(templates, "templates/"+name))
 }
 
-// page is the status page: one View as HTML, without a script.
-func (h *Handler) page(w http.ResponseWriter, _ *http.Request) {
-	render(w, http.StatusOK, pageTemplate, struct {
+// plain is a status page for browsers without scripts: one View as HTML.
+func (h *Handler) plain(w http.ResponseWriter, _ *http.Request) {
+	render(w, http.StatusOK, plainTemplate, struct {
 		View  any
 		Login bool
 	}{h.control.View(), h.control.Access().NeedsToken()})
-}
-
-func (h *Handler) style(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-cache")
-	http.ServeFileFS(w, r, static, "static/style.css")
 }
 
 // render sends a whole page or none: a template that fails leaves no half of one.
