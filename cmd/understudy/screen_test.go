@@ -161,9 +161,7 @@ func until(as func() bool) bool {
 	}
 }
 
-// prompt is the line with the prompt, the last one that has it.
-func (s *screen) prompt() string { return promptIn(s.text()) }
-
+// promptIn is what stands in the prompt, the last one that is seen.
 func promptIn(text string) string {
 	const prompt = "understudy>"
 	i := strings.LastIndex(text, prompt)

@@ -117,7 +117,7 @@ func newLog(w io.Writer, terminal bool, format, level string) (*slog.Logger, fun
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), flush
 	}
-	return slog.New(tint.NewHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !terminal || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"})), flush
+	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !terminal || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"})), flush
 }
 
 func isTerminal(w io.Writer) bool {
