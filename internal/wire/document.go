@@ -46,8 +46,8 @@ type document struct {
 	end     int64 // offset after the closing bracket, 0 = not there yet
 	over    bool  // longer than limit
 	limit   int
-	trailed bool  // something that is no blank follows it
-	scalar  bool  // it is no container: only the body's end ends it
+	trailed bool // something that is no blank follows it
+	scalar  bool // it is no container: only the body's end ends it
 }
 
 // feed reads p, which begins at offset r.at of the body, and returns what follows
