@@ -101,8 +101,8 @@ func (c *calendar) Pop() any {
 
 // outcomes are what a policy came to.
 type outcomes struct {
-	turns, cold, away      int
-	tokens, cached, prompt float64
+	turns, cold, away int
+	cached, prompt    float64
 }
 
 // simulate runs 10,000 sessions over a pool. Gaps, freezes and sessions are the same
