@@ -75,8 +75,8 @@ func TestFiveHundredStreamsAtOnce(t *testing.T) {
 				w.Chunk([]byte(answer[700:]))
 				w.End()
 			})
-			r := newRig(t, fmt.Sprintf("rules: []\nserver: {stall_timeout: 1, relay_stall_timeout: 1, auto_hedge_threshold: 0}\nvirtual_models:\n  vm:\n    delivery: %s\n    candidates:\n"+
-				"      - {name: u1, base_url: %q, api_key: sk-1, model: m1}\n      - {name: u2, base_url: %q, api_key: sk-2, model: m2}\n", delivery, u1.URL(), u2.URL()))
+			r := newRig(t, fmt.Sprintf("rules: []\nserver: {relay_stall_timeout: 3, auto_hedge_threshold: 0}\nvirtual_models:\n  vm:\n    delivery: %s\n    candidates:\n"+
+				"      - {name: u1, base_url: %q, api_key: sk-1, model: m1, stall_timeout: 1}\n      - {name: u2, base_url: %q, api_key: sk-2, model: m2}\n", delivery, u1.URL(), u2.URL()))
 			var mu sync.Mutex
 			kinds := map[string]int{}
 			var wg sync.WaitGroup

@@ -371,7 +371,8 @@ func TestWhatCannotBeReached(t *testing.T) {
 			r := newRig(t, over("rules: []\nserver: {connect_timeout: 1, stall_timeout: 1.5}", c.url, u2.URL()))
 			got := r.post(chatPath, chatBody("vm", true))
 			r.is(got, 200, okSSE)
-			if got.Elapsed < c.at || got.Elapsed > c.at+time.Second {
+			// To the moment it is measured in a bubble; here the machine may be busy.
+			if got.Elapsed < c.at || got.Elapsed > c.at+3*time.Second {
 				t.Errorf("took %v, want %v and a little", got.Elapsed, c.at)
 			}
 			rec := r.settle()[0]
