@@ -19,7 +19,7 @@ import (
 	"understudy/internal/control"
 )
 
-// scriptCommands are what the scripts know besides the usual: up and down.
+// scriptCommands are what the scripts know besides the usual: up, down and crash.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	var served sync.Map // *exec.Cmd by script: they run side by side
 	return map[string]func(*testscript.TestScript, bool, []string){
@@ -73,6 +73,16 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 			}
 			ts.Check(cmd.Process.Signal(syscall.SIGTERM))
 			ts.Check(cmd.Wait())
+		},
+		// crash ends what up has begun as kill -9 does.
+		"crash": func(ts *testscript.TestScript, neg bool, args []string) {
+			one, up := served.LoadAndDelete(ts)
+			if !up {
+				ts.Fatalf("nothing is up")
+			}
+			cmd := one.(*exec.Cmd)
+			ts.Check(cmd.Process.Kill())
+			_ = cmd.Wait() // it was killed
 		},
 	}
 }
