@@ -2,6 +2,9 @@ package proxy
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -214,4 +217,31 @@ func TestAStreakIsTheCandidates(t *testing.T) {
 		equal(t, "streak's freezes", []int64{s.counters("a1").Hedges, s.counters("a2").Hedges}, []int64{1, 0})
 		equal(t, "standing", s.stands("a1", "a2"), "a1 frozen 10m0s, a2 frozen 2s")
 	})
+}
+
+// A host that fails at TLS is down for every key, and so is one whose name nobody
+// knows; on real sockets, where errors are the system's own.
+func TestAHostThatIsNotReached(t *testing.T) {
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	untrusted.StartTLS()
+	t.Cleanup(untrusted.Close)
+	noTLS := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(noTLS.Close)
+	good := play(t, sayPong)
+	closed := play(t, sayPong)
+	closed.Close()
+	for name, url := range map[string]string{
+		"an untrusted certificate": untrusted.URL, "no TLS": strings.Replace(noTLS.URL, "http://", "https://", 1), "refused": closed.URL(), "no such name": "http://no-such-host.invalid",
+	} {
+		r := newRig(t, fmt.Sprintf("rules: [{match: {status: network}, action: freeze, scope: auto}]\nvirtual_models:\n  vm:\n"+
+			"    - {name: a, base_url: %q, api_key: sk-a, model: m, proxy: none}\n    - {name: b, base_url: %q, api_key: sk-b, model: m, proxy: none}\n    - {name: c, base_url: %q, api_key: sk-c, model: m}\n", url, url, good.URL()))
+		got := r.post(chatPath, chatBody("vm", true))
+		if got.Status != 200 || got.Get("X-Understudy-Candidate") != "c" || got.Get("X-Understudy-Attempts") != "2" {
+			t.Errorf("%s: %d by %q after %s attempts\n%s", name, got.Status, got.Get("X-Understudy-Candidate"), got.Get("X-Understudy-Attempts"), r.log.last())
+		}
+		if n := r.handler.Frozen(); n != 2 {
+			t.Errorf("%s: %d are frozen", name, n)
+		}
+	}
 }
