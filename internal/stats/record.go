@@ -124,7 +124,7 @@ type Bodies struct {
 	Request Body
 	// Answers are those of the attempts, decoded, as far as they were read.
 	Answers []Answer
-	Hide    func([]byte) []byte
+	Hide    func([]byte) []byte `json:"-"`
 }
 
 // Body is the beginning of a body, and how long it was in all. A longer Text
