@@ -36,7 +36,7 @@ func (c *consoleCommand) Run(std streams) error {
 	switch console.ModeOf(std.in, std.out) {
 	case console.Live:
 		o.History = historyFile(stateDir)
-		return lost(console.Interactive(ctx, o))
+		return unlessLost(console.Interactive(ctx, o))
 	case console.Dumb:
 		o.Prompt = prompt
 	}
@@ -53,8 +53,8 @@ const prompt = "understudy> "
 // historyFile is where the lines typed are kept.
 func historyFile(stateDir string) string { return filepath.Join(stateDir, "console-history") }
 
-// lost is nil for a terminal that has gone away: nobody is left to tell.
-func lost(err error) error {
+// unlessLost is nil for a terminal that has gone away: nobody is left to tell.
+func unlessLost(err error) error {
 	if errors.Is(err, console.ErrLost) {
 		return nil
 	}

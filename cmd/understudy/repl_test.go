@@ -262,7 +262,7 @@ func TestEveryWayOutRestoresTheTerminal(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, path string) string {
+func contents(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -430,7 +430,7 @@ func TestAKeyIsNeverOnTheScreen(t *testing.T) {
 	g.typ(`cand add auto-strong {"name": "k", "base_url": "http://127.0.0.1:9", "model": "m", "api_key": "` + key + `"}`)
 	g.press("Enter")
 	g.shows("added a candidate")
-	if !strings.Contains(read(t, g.config), key) {
+	if !strings.Contains(contents(t, g.config), key) {
 		t.Error("the key is not in the file")
 	}
 	g.press("Up")
@@ -446,7 +446,7 @@ func TestAKeyIsNeverOnTheScreen(t *testing.T) {
 	if err != nil || len(kept) != 1 {
 		t.Fatal(kept, err)
 	}
-	if text := read(t, kept[0]); strings.Contains(text, "proj-abc") || !strings.Contains(text, "sk-pro***1234") {
+	if text := contents(t, kept[0]); strings.Contains(text, "proj-abc") || !strings.Contains(text, "sk-pro***1234") {
 		t.Errorf("%s", text)
 	}
 	if info, _ := os.Stat(kept[0]); info.Mode().Perm() != 0o600 {
@@ -526,7 +526,7 @@ func TestALogInAFileStaysThere(t *testing.T) {
 	if strings.Contains(s.scrolled(), "INF") {
 		t.Errorf("%s", s.scrolled())
 	}
-	if !strings.Contains(read(t, filepath.Join(g.dir, "log")), "target mode on") {
+	if !strings.Contains(contents(t, filepath.Join(g.dir, "log")), "target mode on") {
 		t.Error("the log is empty")
 	}
 }

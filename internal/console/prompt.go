@@ -41,28 +41,34 @@ func hide(line string) []rune {
 }
 
 // window is the part of a line that is seen, and the column of the cursor in it. It
-// moves by half its width, so that the text stands still while the cursor moves.
+// moves by half its width, so that the text stands still while the cursor moves. A sign
+// stands where the line has begun before.
 func window(line []rune, cursor, columns int) (text string, x int) {
 	if columns <= 0 {
 		return "", 0
 	}
 	at := width(string(line[:cursor]))
-	from := 0
+	from, end := 0, columns
+	var b strings.Builder
 	if at >= columns {
 		half := max(columns/2, 1)
 		from = ((at-columns)/half + 1) * half
+		x, end = at-from, from+columns
+		b.WriteByte('<')
+		from++
+	} else {
+		x = at
 	}
-	var b strings.Builder
 	column := 0
 	for _, r := range line {
 		w := runeWidth(r)
 		switch {
-		case column < from && column+w > from: // half of a wide character
+		case column < from && column+w > from && from < end: // half of a wide character
 			b.WriteByte(' ')
-		case column >= from && column+w <= from+columns:
+		case column >= from && column+w <= end:
 			b.WriteRune(r)
 		}
 		column += w
 	}
-	return b.String(), at - from
+	return b.String(), x
 }
