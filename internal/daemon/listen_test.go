@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -158,5 +159,28 @@ func TestLittleIsHeldForAClient(t *testing.T) {
 	}
 	if held > 1<<20 {
 		t.Errorf("%d bytes are held for a client that reads nothing", held)
+	}
+}
+
+// What the admin listener serves is built when all that it may ask for is there.
+func TestTheAdminHandlerFindsEverything(t *testing.T) {
+	r := newRig(t, vm("", "a http://127.0.0.1:1 m"), func(o *Options) {
+		o.Admin = new("127.0.0.1:0")
+		o.AdminHandler = func(d *Daemon) http.Handler {
+			c := d.Control("test")
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if err := json.NewEncoder(w).Encode(c.View()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}).serve()
+	got, err := http.Get("http://" + r.AdminAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Body.Close()
+	if got.StatusCode != 200 {
+		t.Errorf("the admin listener answers %d", got.StatusCode)
 	}
 }
