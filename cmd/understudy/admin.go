@@ -58,5 +58,8 @@ func adminAddress(cfg *config.Config, path string) (string, error) {
 	case cfg.Server.TLSCert != "":
 		return "https://" + cfg.Server.Admin, nil
 	}
+	if cfg.Server.TLSCert != "" {
+		return "https://" + cfg.Server.Admin, nil
+	}
 	return "http://" + cfg.Server.Admin, nil
 }

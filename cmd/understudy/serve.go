@@ -54,9 +54,9 @@ func (c *serveCommand) Run(std streams) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "understudy %s serves %s\n  proxy  http://%s\n", version(), path, d.Addr())
+	fmt.Fprintf(std.out, "understudy %s serves %s\n  proxy  %s://%s\n", version(), path, d.Scheme(), d.Addr())
 	if d.AdminAddr() != "" {
-		fmt.Fprintf(std.out, "  admin  http://%s\n", d.AdminAddr())
+		fmt.Fprintf(std.out, "  admin  %s://%s\n", d.Scheme(), d.AdminAddr())
 	}
 	ctx, drain := context.WithCancel(context.Background())
 	now, stop := context.WithCancel(context.Background())

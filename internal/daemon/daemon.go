@@ -249,6 +249,14 @@ func (d *Daemon) listen() (err error) {
 // Addr is the address the proxy listens on.
 func (d *Daemon) Addr() string { return d.proxyListener.Addr().String() }
 
+// Scheme is how both listeners are reached: https where the file names a certificate.
+func (d *Daemon) Scheme() string {
+	if d.bound.TLSCert != "" {
+		return "https"
+	}
+	return "http"
+}
+
 // AdminAddr is the admin listener's address; "" without one.
 func (d *Daemon) AdminAddr() string {
 	if d.adminListener == nil {
