@@ -61,6 +61,9 @@ func (h *Handler) asset(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-cache")
+	if path.Ext(r.URL.Path) == ".woff2" {
+		w.Header().Set("Cache-Control", "max-age=604800") // a font that comes late is not used at all
+	}
 	w.Header().Set("ETag", a.etag)
 	if r.Header.Get("If-None-Match") == a.etag {
 		w.WriteHeader(http.StatusNotModified)

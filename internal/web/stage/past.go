@@ -40,7 +40,7 @@ func past(ctx context.Context, d *daemon.Daemon) error {
 	ledger := d.Handler().Ledger()
 	now := time.Now()
 	frozen := map[string]time.Time{}
-	for minutes := 24 * 60.0; minutes > 0.2; minutes -= 1.7 {
+	for minutes := 24 * 60.0; minutes > 0.2; minutes -= 0.5 {
 		at := now.Add(-time.Duration(minutes * float64(time.Minute)))
 		for _, chain := range d.Handler().Snapshot().Routes.Chains() {
 			// Days have mornings and nights.
@@ -48,7 +48,7 @@ func past(ctx context.Context, d *daemon.Daemon) error {
 			if chain.Model == "local-draft" {
 				busy *= 0.25
 			}
-			for n := busy * 2 * chance() * 2; n > 0.5; n-- {
+			for n := busy * (1 + 2.4*chance()); n > 0.5; n-- {
 				r := imagine(chain, at, minutes/60, frozen, ledger)
 				ledger.Enter(r.Model)
 				ledger.Add(r)

@@ -48,6 +48,8 @@ export const api = {
   },
   /** @param {string} id */
   request: (id) => ask("/api/requests/" + encodeURIComponent(id)),
+  /** @param {string} id */
+  bodies: (id) => ask(`/api/requests/${encodeURIComponent(id)}/bodies`),
   /** @param {string} model @param {string} span */
   curves: (model, span) => ask("/api/curves?" + new URLSearchParams({ model, span })),
   /** Runs a command of the console. @param {...string} words */

@@ -122,3 +122,10 @@ export function host(url) {
 export function and(names) {
   return names.length < 2 ? names.join("") : names.slice(0, -1).join(", ") + " and " + names[names.length - 1];
 }
+
+/** A text from outside with its invisible characters shown: those that control a
+ * terminal, hide, or turn the direction of what follows.
+ * @param {string} text */
+export function visible(text) {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
+}

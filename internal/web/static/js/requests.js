@@ -44,6 +44,7 @@ export function requestsView() {
   let most = SHOWN;
   let sequence = 0;
   let dropped = 0;
+  let missing = "";
   let round = 0;
   let busy = false;
   let state = "loading"; // loading, ready, failed
@@ -121,6 +122,7 @@ export function requestsView() {
       if (answer.sequence < sequence) return refetch(); // another process answers now
       if (sequence) dropped += answer.dropped;
       sequence = answer.sequence;
+      missing = answer.problem ?? "";
       if (paused) waiting = [...answer.requests, ...waiting].slice(0, KEPT);
       else all = [...answer.requests, ...all].slice(0, KEPT);
       state = "ready";
@@ -147,7 +149,7 @@ export function requestsView() {
     show(more, fit.length > shown.length);
     put(pauseText, paused ? (waiting.length ? `${plural(waiting.length, "new one", "new ones")}` : "Paused") : "Pause");
     const good = fit.filter(saved).length;
-    put(tally, state === "ready" && fit.length ? `${plural(fit.length, "request")}, ${count(good)} saved after a failure${dropped ? `, ${count(dropped)} came too fast to be shown` : ""}` : "");
+    put(tally, state === "ready" && fit.length ? `${plural(fit.length, "request")}, ${count(good)} saved after a failure${dropped ? `, ${count(dropped)} came too fast to be shown` : ""}${missing ? `; older ones may be missing: ${missing}` : ""}` : "");
     if (shown.length === 0) {
       const says = state === "loading" ? ["Looking…", ""] : state === "failed" ? ["The requests could not be fetched", "It is tried again as soon as there is news."]
         : search || model || only !== "all" ? ["No such request", "Among those that are kept, nothing fits the filters."] : ["No request yet", "They appear here as they end."];

@@ -3,7 +3,7 @@
 
 import { api } from "./api.js";
 import { h, icon } from "./dom.js";
-import { latency, short, size, time, words } from "./format.js";
+import { latency, short, size, time, visible, words } from "./format.js";
 import { ENDINGS, stoodIn } from "./requests.js";
 import { live } from "./live.js";
 import { ruleLine } from "./people.js";
@@ -47,6 +47,8 @@ export function lay(r) {
       const next = a.released_ms !== null ? ["body", "passing it on"] : PHASES.find(([f]) => a[f] === null)?.slice(1) ?? ["body", "reading it"];
       pieces.push({ from: start + at, until: end, kind: next[0], says: next[1] });
     }
+    // What an attempt was at when it failed.
+    if (a.verdict === "failed" && pieces.length) pieces[pieces.length - 1].kind += " tl-vain";
     const wait = a.wait_seconds > 0 ? { from: end, until: end + a.wait_seconds * 1000, kind: "wait", says: "waiting before the next attempt" } : null;
     length = Math.max(length, end);
     return { attempt: a, start, end, pieces, wait };
@@ -73,6 +75,8 @@ export async function trail(id, closed) {
   sheet({ label: "Request " + id, head: [title, sub], body, closed });
   try {
     const r = await api.request(id);
+    r.attempts ??= []; // what is empty may be left out
+    r.skips ??= [];
     title.textContent = headline(r);
     sub.textContent = `${r.method} ${r.path}`;
     body.replaceChildren(...page(r));
@@ -107,13 +111,49 @@ function page(r) {
       fact("Tokens", r.tokens.input_tokens === null && r.tokens.output_tokens === null ? "not reported" : `${short(r.tokens.input_tokens)} in, ${short(r.tokens.output_tokens)} out${r.tokens.cached_tokens ? `, ${short(r.tokens.cached_tokens)} cached` : ""}`),
       fact("Sent", size(r.bytes))),
   ];
-  if (r.skips?.length) {
+  if (r.plan?.length > 1) out.push(h("h3", {}, "Plan"), plan(r));
+  if (r.skips.length) {
     out.push(h("h3", {}, "Passed over"), h("ul.skips", {}, r.skips.map((/** @type {any} */ s) => h("li", {}, icon("ice", "icon ink-ice"), h("strong", {}, s.candidate), h("span.quiet", {}, s.reason)))));
   }
-  if (r.attempts?.length) out.push(h("h3", {}, "Attempts"), timeline(r), h("ol.attempts", {}, r.attempts.map((/** @type {any} */ a, /** @type {number} */ i) => card(a, i, r))));
+  if (r.attempts.length) out.push(h("h3", {}, "Attempts"), timeline(r), h("ol.attempts", {}, r.attempts.map((/** @type {any} */ a, /** @type {number} */ i) => card(a, i, r))));
   if (r.omitted_attempts) out.push(h("p.quiet", {}, `${r.omitted_attempts} attempts in the middle are not kept.`));
   out.push(h("h3", {}, "Request"), h("dl.facts", {}, [["Id", h("code", {}, r.id)], ["Began", new Date(r.start).toLocaleString("en-GB")], ["Virtual model", r.virtual_model === "*" ? "the pool" : r.virtual_model || "none"], ["Dialect", r.dialect], ["Asked for a stream", r.stream ? "yes" : "no"], ["Client", r.client || "no key"], ["Counted", r.ignored ? "no: an ignored endpoint" : "yes"]].map(([k, v]) => h("div", {}, h("dt", {}, k), h("dd", {}, v)))));
+  if (live.view?.archive?.state) out.push(bodies(r.id));
   return out;
+}
+
+/** How the order of a plan came about. @type {Record<string, string>} */
+const STRATEGIES = { order: "in the file's order", rendezvous: "by session", "least load": "by load", owner: "by who made what the request names" };
+
+/** The candidates in the order of the plan, and what became of each. @param {any} r */
+function plan(r) {
+  const fate = (/** @type {any} */ p) => {
+    const own = r.attempts.filter((/** @type {any} */ a) => a.identity === p.identity && a.candidate === p.candidate);
+    if (own.some((/** @type {any} */ a) => a.verdict === "ok")) return ["ok", "ok", "answered"];
+    if (own.length) return own.some((/** @type {any} */ a) => a.verdict === "failed") ? ["cross", "bad", "failed"] : ["left", "off", "abandoned"];
+    if (r.skips.some((/** @type {any} */ s) => s.identity === p.identity)) return ["ice", "ice", "passed over"];
+    return ["empty", "off", "not needed"];
+  };
+  return h("div.plan", {}, h("ol", {}, r.plan.map((/** @type {any} */ p) => {
+    const [pic, tone, says] = fate(p);
+    return h("li", { title: `${p.model || "the client's model"}, tier ${p.tier}: ${says}` }, h("span", { class: `chip tone-${tone}` }, icon(/** @type {any} */ (pic)), p.candidate, h("span.offscreen", {}, `, ${says}`)));
+  })), h("span.quiet", {}, STRATEGIES[r.strategy] ?? r.strategy));
+}
+
+/** The bodies that the request log keeps, where it keeps any. @param {string} id */
+function bodies(id) {
+  const box = h("div.bodies");
+  const button = h("button.button.small", { type: "button", on: { click: async () => {
+    button.disabled = true;
+    try {
+      const kept = (await api.bodies(id)).bodies;
+      box.replaceChildren(...kept.map((/** @type {any} */ b) => h("details.body", { open: kept.length === 1 }, h("summary", {}, b.attempt ? `Answer of attempt ${b.attempt}` : "The request", h("span.quiet", {}, ` ${size(b.size)}${b.cut ? ", not kept whole" : ""}`)), h("pre", {}, visible(b.text ?? b.base64 ?? "")))));
+    } catch (err) {
+      box.replaceChildren(h("p.quiet", {}, /** @type {any} */ (err).status === 404 ? "No bodies of it are kept: request_log.bodies says whose are." : /** @type {Error} */ (err).message));
+    }
+  } } }, "Look for its bodies");
+  box.append(button);
+  return h("div", {}, h("h3", {}, "Bodies"), box);
 }
 
 /** @param {string} name @param {any} value */
@@ -155,7 +195,7 @@ function timeline(r) {
   }
   const label = lanes.map((l) => `${l.attempt.candidate}: ${l.attempt.verdict} after ${latency(l.attempt.duration_ms)}`).join("; ");
   return h("div.timeline", { role: "img", "aria-label": `Timeline. ${label}.${released !== null ? ` Released after ${latency(released)}.` : ""}` },
-    field, axis, h("div.tl-key", {}, [["connect", "connect"], ["header", "answer's head"], ["content", "first content"], ["hold", "held back"], ["body", "passed on"], ["wait", "wait"]].map(([k, t]) => h("span", {}, h(`i.tl-piece.tl-${k}`, { class: `tl-piece tl-${k} is-ok` }), t))));
+    field, axis, h("div.tl-key", {}, [["connect", "connect"], ["header", "answer's head"], ["content", "first content"], ["hold", "held back"], ["body", "passed on"], ["vain", "failed"], ["wait", "wait"]].map(([k, t]) => h("span", {}, h(`i.tl-piece.tl-${k}`, { class: `tl-piece tl-${k} is-ok` }), t))));
 }
 
 /** What one attempt came to. @param {any} a @param {number} i @param {any} r */
@@ -169,7 +209,8 @@ function card(a, i, r) {
     a.text ? h("p.attempt-text", {}, a.text) : "",
     then ? h("p.attempt-then", { title: rule ? ruleLine(rule) : null }, icon("next"), h("span", {}, then, a.fault ? h("span.quiet", {}, ` (fault: ${a.fault})`) : "")) : "",
     rule ? h("p.attempt-rule", {}, ruleLine(rule)) : "",
-    h("p.attempt-facts", {}, [time(a.start), a.status ? `status ${a.status}` : "no answer", a.header_ms !== null ? `head after ${latency(a.header_ms)}` : "", a.first_content_ms !== null ? `first content after ${latency(a.first_content_ms)}` : "", a.bytes ? size(a.bytes) : "", tokens].filter(Boolean).join(" · ")));
+    a.evidence?.body ? h("details.body", {}, h("summary", {}, "What it said", a.evidence.retry_after_seconds ? h("span.quiet", {}, ` it asked for ${words(a.evidence.retry_after_seconds)}`) : ""), h("pre", {}, visible(a.evidence.body) + (a.evidence.body_cut ? " …" : ""))) : "",
+    h("p.attempt-facts", {}, [time(a.start), a.status ? `status ${a.status}` : a.header_ms !== null ? "no whole answer" : "no answer", a.header_ms !== null ? `head after ${latency(a.header_ms)}` : "", a.first_content_ms !== null ? `first content after ${latency(a.first_content_ms)}` : "", a.bytes ? size(a.bytes) : "", tokens].filter(Boolean).join(" · ")));
 }
 
 /** The rule of that name, as it stands in the configuration now. @param {string} name @param {string} model */
