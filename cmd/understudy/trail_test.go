@@ -92,4 +92,3 @@ func TestTrailScripts(t *testing.T) {
 		})
 	}})
 }
-
