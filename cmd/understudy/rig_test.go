@@ -19,6 +19,21 @@ import (
 	"understudy/internal/control"
 )
 
+// builtIn is where the tests of the screen have built the program, "" if none has.
+var builtIn string
+
+// tidy runs the tests and takes away what they have built.
+type tidy struct{ tests testscript.TestingM }
+
+// Run is testing.M's.
+func (m tidy) Run() int {
+	code := m.tests.Run()
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
+	}
+	return code
+}
+
 // scriptCommands are what the scripts know besides the usual: up, down and crash.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	var served sync.Map // *exec.Cmd by script: they run side by side

@@ -25,6 +25,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	path := filepath.Join(dir, "understudy")
 	args := []string{"build", "-o", path}
 	if raceDetector {
