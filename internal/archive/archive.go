@@ -77,6 +77,7 @@ type Archive struct {
 
 	mu     sync.Mutex // guards the queue
 	queue  []item
+	closed bool          // what is offered from here on is dropped
 	queued int64         // bytes of bodies in it
 	wake   chan struct{} // something has come into an empty queue
 	full   chan struct{} // it should not wait any longer
@@ -177,7 +178,7 @@ func (a *Archive) Offer(entry *stats.Sequenced, bodies *stats.Bodies) {
 	size := sizeOf(bodies)
 	a.mu.Lock()
 	n := len(a.queue)
-	if n >= maxQueued {
+	if n >= maxQueued || a.closed {
 		a.mu.Unlock()
 		a.dropped.Add(1)
 		return
@@ -327,13 +328,18 @@ func (a *Archive) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	a.saved = time.Time{} // the ledger is due
+	lost := 0
 	for done := false; !done; {
 		a.turn(ctx)
 		a.mu.Lock()
-		done = a.pause > 0 || len(a.queue) == 0
+		// A request that was broken off may still be reporting: it comes too late,
+		// and is counted as dropped.
+		if done = a.pause > 0 || len(a.queue) == 0; done {
+			a.closed, lost = true, len(a.batch)+len(a.queue)
+		}
 		a.mu.Unlock()
 	}
-	if lost := len(a.batch) + len(a.queue); lost > 0 {
+	if lost > 0 {
 		a.dropped.Add(int64(lost))
 		a.log.Error("archive", slog.String("problem", "the last requests could not be written"), slog.Int("requests", lost))
 	}

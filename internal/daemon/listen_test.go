@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
+	"io"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -179,8 +180,8 @@ func TestTheAdminHandlerFindsEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got.Body.Close()
-	if got.StatusCode != 200 {
-		t.Errorf("the admin listener answers %d", got.StatusCode)
+	defer got.Body.Close()
+	if _, err := io.Copy(io.Discard, got.Body); err != nil || got.StatusCode != 200 {
+		t.Errorf("the admin listener answers %d, %v", got.StatusCode, err)
 	}
 }
