@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -254,7 +255,7 @@ func explain(c *call) (string, error) {
 	}
 	record, err := c.c.record(id)
 	if err != nil {
-		return "", err
+		return "", errors.New(c.prose(err.Error()))
 	}
 	r := c.whole(&record)
 	return r.Story(), nil

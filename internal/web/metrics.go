@@ -31,6 +31,10 @@ var (
 	apartDesc    = desc("requests_uncounted_total", "Requests in no other figure: to ignored endpoints, or refused before any chain was asked.", "kind")
 	flightDesc   = desc("requests_in_flight", "Client requests under way.")
 
+	archiveDesc = desc("archive_ready", "1 while the request log on disk is written, 0 while it cannot be.")
+	entriesDesc = desc("archive_entries", "Requests in the request log on disk.")
+	droppedDesc = desc("archive_dropped_total", "What the request log on disk could not take: whole requests, or their bodies alone.", "kind")
+
 	modelRequestsDesc = desc("virtual_model_requests_total", "Finished client requests of a virtual model (the pool is *).", "virtual_model", "result")
 	modelFlightDesc   = desc("virtual_model_requests_in_flight", "Client requests of a virtual model under way.", "virtual_model")
 	modelTokensDesc   = desc("virtual_model_tokens_total", "Tokens that the winning answers reported; absent where none did.", "virtual_model", "kind")
@@ -61,7 +65,7 @@ func metricsHandler(c *control.Control) http.Handler {
 // Describe lists what Collect may give.
 func (collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc,
+		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc, archiveDesc, entriesDesc, droppedDesc,
 		modelRequestsDesc, modelFlightDesc, modelTokensDesc, modelLatencyDesc, modelFirstDesc,
 		infoDesc, attemptsDesc, candidateFlightDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
 	} {
@@ -90,6 +94,13 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s.counter(apartDesc, t.Ignored, "ignored")
 	s.counter(apartDesc, t.Refused, "refused")
 	s.gauge(flightDesc, float64(t.InFlight))
+
+	if a := &v.Archive; a.State != "" {
+		s.gauge(archiveDesc, flag(a.Problem == ""))
+		s.gauge(entriesDesc, float64(a.Entries))
+		s.counter(droppedDesc, a.Dropped, "requests")
+		s.counter(droppedDesc, a.BodiesDropped, "bodies")
+	}
 
 	// Names are shown shortened, so that two of them may come out as one.
 	models, places, identities := map[string]bool{}, 0, map[string]bool{}
