@@ -60,6 +60,11 @@ func (r *Reader) parse(name, data []byte, whole bool) bool {
 	if string(name) == "error" {
 		r.ev.fail(data)
 	}
+	switch jsonKind(data[i:]) {
+	case 'n', '{', '[':
+		// Some relays keep a stream alive with events that hold nothing.
+		r.ev.neutral = r.ev.neutral || !jsonTruthy(data[i:end])
+	}
 	return true
 }
 
