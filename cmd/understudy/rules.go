@@ -43,6 +43,7 @@ type rulesTestCommand struct {
 	adminFlag
 	withFlag
 	Request  string   `placeholder:"ID" help:"The failures of this request, from the request log."`
+	Attempt  int      `placeholder:"N" help:"With --request: only this attempt of it, counted from 1."`
 	Status   int      `placeholder:"N" help:"An answer with this status; 200 with a body that turns out bad is judged as the proxy would."`
 	Class    string   `placeholder:"NAME" help:"No answer: network, timeout, stalled_stream or bad_stream."`
 	Body     string   `placeholder:"TEXT" help:"The answer's body; @file reads it from a file, @- from standard input."`
@@ -131,7 +132,7 @@ func (c *rulesTestCommand) again(std streams, snap *proxy.Snapshot) error {
 	}
 	var trials []control.Trial
 	for i := range r.Attempts {
-		if r.Attempts[i].Evidence == nil {
+		if r.Attempts[i].Evidence == nil || c.Attempt > 0 && c.Attempt != i+1 {
 			continue
 		}
 		t, err := control.TryAgain(snap, &r, i, kept[i+1])
@@ -141,7 +142,7 @@ func (c *rulesTestCommand) again(std streams, snap *proxy.Snapshot) error {
 		trials = append(trials, t)
 	}
 	if len(trials) == 0 {
-		return fmt.Errorf("%s: no attempt of it failed, so no rule was asked", plain(c.Request))
+		return fmt.Errorf("%s: no such attempt of it failed, so no rule was asked", plain(c.Request))
 	}
 	return c.print(std, trials)
 }

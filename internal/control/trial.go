@@ -256,6 +256,15 @@ func searchesBody(s *proxy.Snapshot, chain *route.Chain, n int) bool {
 	return slices.ContainsFunc(rules[:min(n, len(rules))], func(r config.Rule) bool { return r.Body != nil })
 }
 
+// brief keeps a line to a terminal's width: patterns may be long.
+func brief(text string) string {
+	const most = 100
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
 // Text says it for people.
 func (t *Trial) Text() string {
 	var b strings.Builder
@@ -269,8 +278,8 @@ func (t *Trial) Text() string {
 		if l.Line > 0 {
 			where = ", line " + strconv.Itoa(l.Line)
 		}
-		fmt.Fprintf(&b, "  %s  %s (%s%s): %s\n", mark, l.Rule, l.Origin, where, l.Match)
-		fmt.Fprintf(&b, "       %s\n", l.Why)
+		fmt.Fprintf(&b, "  %s  %s (%s%s): %s\n", mark, l.Rule, l.Origin, where, brief(l.Match))
+		fmt.Fprintf(&b, "       %s\n", brief(l.Why))
 		if l.Decides {
 			fmt.Fprintf(&b, "       %s\n", l.Action)
 		}
