@@ -91,7 +91,10 @@ func TestAFullDiskHoldsUpNobody(t *testing.T) {
 	full, roomy := begin(filepath.Join(small, "state")), begin(t.TempDir())
 	// In turn, so that whatever else the machine does meets both; the best of each
 	// is what the disk has to do with.
-	const rounds, requests = 6, 1500
+	rounds, requests := 6, 1500
+	if raceDetector { // which takes its time
+		rounds, requests = 3, 1000
+	}
 	best := [2]time.Duration{time.Hour, time.Hour}
 	for range rounds {
 		for i, d := range []*daemon.Daemon{roomy, full} {
@@ -102,10 +105,10 @@ func TestAFullDiskHoldsUpNobody(t *testing.T) {
 	if best[1] > 2*best[0]+5*time.Millisecond {
 		t.Errorf("with a full disk 99 of 100 requests took %v, with room on it %v", best[1], best[0])
 	}
-	if v := state(t, "http://"+full.AdminAddr()); v.Archive.State != string(archive.Waiting) || v.Archive.Problem == "" || v.Archive.Written != 0 || v.Archive.Dropped == 0 || v.Totals.Requests != rounds*requests {
+	if v := state(t, "http://"+full.AdminAddr()); v.Archive.State != string(archive.Waiting) || v.Archive.Problem == "" || v.Archive.Written != 0 || (v.Archive.Dropped > 0) != (rounds*requests > 2*4096) || v.Totals.Requests != int64(rounds*requests) {
 		t.Errorf("%+v %+v", v.Archive, v.Totals)
 	}
-	if v := state(t, "http://"+roomy.AdminAddr()); v.Archive.Problem != "" || v.Totals.Requests != rounds*requests {
+	if v := state(t, "http://"+roomy.AdminAddr()); v.Archive.Problem != "" || v.Totals.Requests != int64(rounds*requests) {
 		t.Errorf("%+v %+v", v.Archive, v.Totals)
 	}
 }

@@ -163,7 +163,10 @@ func openReader(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, err
 	}
 	version, err := versionOf(ctx, db)
-	if err == nil && version != schemaVersion {
+	switch {
+	case err == nil && version == 0:
+		err = fs.ErrNotExist // it is being made
+	case err == nil && version != schemaVersion:
 		err = fmt.Errorf("open the archive: %w: %d, not %d", errVersion, version, schemaVersion)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"understudy/internal/stats"
@@ -96,7 +97,7 @@ func (c *Control) older(s Selection, visit func(*stats.Record) bool) error {
 		return nil
 	}
 	fresh := map[string]bool{}
-	for _, r := range c.deps.Handler.Ledger().Latest(stats.DefaultJournal, nil) {
+	for _, r := range c.deps.Handler.Ledger().Latest(math.MaxInt, nil) {
 		fresh[r.ID] = true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), archiveTime)
