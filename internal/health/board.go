@@ -53,6 +53,7 @@ type Board struct {
 	mu      sync.Mutex
 	entries map[Key]*entry
 	changed chan struct{} // nil while nobody listens
+	room    chan struct{} // likewise, for settled leases
 }
 
 // entry is everything about one key. Fields are guarded by the board's mutex.
@@ -69,6 +70,8 @@ type entry struct {
 	epoch uint64
 	// trial is the one lease that tries the upstream out on probation.
 	trial *Lease
+	// meter counts for limits; nil while none was asked for.
+	meter *meter
 
 	freezes, hedges int64
 	lastError       string
@@ -157,19 +160,24 @@ func (b *Board) Acquire(k Key, now time.Time, last bool, wider ...Key) (*Lease, 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.entry(k)
+	if freeze, refused := b.refusal(e, now, last, wider); refused {
+		return nil, freeze, false
+	}
+	return b.grant(k, e, wider, now), Freeze{}, true
+}
+
+// refusal is the freeze, of e's or of the wider keys', that keeps a caller out; of
+// several the one that is over last. b.mu is held.
+func (b *Board) refusal(e *entry, now time.Time, last bool, wider []Key) (Freeze, bool) {
 	freeze, refused := e.refusal(now, last)
 	for _, k := range wider {
-		// Of several the one that is over last; it keeps the caller out longest.
 		if w := b.entries[k]; w != nil {
 			if f, no := w.refusal(now, last); no && (!refused || f.Until.After(freeze.Until)) {
 				freeze, refused = f, true
 			}
 		}
 	}
-	if refused {
-		return nil, freeze, false
-	}
-	return b.grant(k, e, wider, now), Freeze{}, true
+	return freeze, refused
 }
 
 // refusal is the freeze for which e lets nobody in now, if it lets nobody in.

@@ -34,6 +34,7 @@ type Lease struct {
 	wider []stake // in wider keys that were frozen or on probation when it began
 
 	settled bool // guarded by board.mu
+	metered bool // tokens count; fixed when it was granted
 }
 
 // A stake is what a lease has to do with one key.
@@ -107,8 +108,11 @@ func (l *Lease) Settle(o Outcome, now time.Time, s Strike) {
 	for i := range l.wider {
 		l.wider[i].end(l)
 	}
+	room := b.room
+	b.room = nil
 	b.mu.Unlock()
 	wake(c)
+	wake(room)
 }
 
 // end counts the lease out and gives a trial's place back. The board's mutex is held.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"understudy/internal/config"
+	"understudy/internal/health"
 	"understudy/internal/route"
 )
 
@@ -21,10 +22,11 @@ type client struct {
 	name   string
 	digest [sha256.Size]byte
 	models map[string]bool // nil = all
+	limits health.Limits
 }
 
 func newClient(c config.Client) (client, error) {
-	known := client{name: c.Name}
+	known := client{name: c.Name, limits: health.Limits{Parallel: c.MaxParallel, RPM: c.RPM, TPM: c.TPM}}
 	if c.KeySHA256 != "" {
 		raw, err := hex.DecodeString(c.KeySHA256)
 		if err != nil || len(raw) != len(known.digest) {

@@ -23,6 +23,7 @@ import (
 type Handler struct {
 	snap       atomic.Pointer[Snapshot]
 	board      *health.Board
+	callers    *health.Board // the clients' limits
 	ledger     *stats.Ledger
 	owners     *owner.Book
 	transports *Transports
@@ -38,7 +39,7 @@ type Handler struct {
 // whoever shows and keeps them, as is the book of owners (Owners); random gives
 // numbers in [0, 1).
 func New(s *Snapshot, board *health.Board, ledger *stats.Ledger, transports *Transports, log *slog.Logger, random func() float64) *Handler {
-	h := &Handler{board: board, ledger: ledger, owners: owner.NewBook(0), transports: transports, log: log, rand: random}
+	h := &Handler{board: board, callers: health.NewBoard(), ledger: ledger, owners: owner.NewBook(0), transports: transports, log: log, rand: random}
 	h.snap.Store(s)
 	return h
 }
@@ -85,6 +86,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refusal == nil && req.upgrade {
 		refusal = s.upgradable(req, chain)
 	}
+	var caller *health.Lease
+	if refusal == nil {
+		caller, refusal = h.admitted(req)
+	}
 	if refusal != nil {
 		h.refuse(w, req, refusal)
 		return
@@ -94,6 +99,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer h.tunnels.leave()
 	}
 	run := h.begin(w, s, req, chain)
+	run.caller = caller
 	defer run.report() // 8, whatever happens
 	run.finish(r.Context(), w, run.race(r.Context()))
 }
@@ -178,6 +184,7 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 		t.FirstContent = since(t.Start, x.FirstContent)
 	}
 	r.record.Bytes, r.record.Usage = n, t.Usage
+	win.lease.Spend(tokens(t.Usage), time.Now())
 	if !x.FirstContent.IsZero() {
 		r.record.FirstContent = x.FirstContent.Sub(r.req.start)
 	}

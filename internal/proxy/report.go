@@ -5,12 +5,17 @@ import (
 	"log/slog"
 	"time"
 
+	"understudy/internal/health"
 	"understudy/internal/stats"
 )
 
 // report books the request, exactly once, however it ended.
 func (r *run) report() {
 	r.record.End = time.Since(r.req.start)
+	if r.caller != nil {
+		r.caller.Spend(tokens(r.record.Usage), time.Now())
+		r.caller.Settle(health.Abandoned, time.Now(), health.Strike{})
+	}
 	r.record.Bodies = r.kept()
 	r.h.ledger.Add(r.record)
 	level := slog.LevelInfo

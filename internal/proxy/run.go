@@ -25,6 +25,7 @@ type run struct {
 	rules *rule.Set
 
 	record   stats.Record
+	caller   *health.Lease // the client's, where it has limits
 	redact   quoter
 	bodies   *bodies
 	deadline time.Time // chain_timeout; zero = none
@@ -56,6 +57,8 @@ type line struct {
 	text      string
 	tries     int
 	frozen    bool // passed over for a freeze, which the text tells as it was then
+	limited   bool // passed over for a limit of ours, until back
+	back      time.Time
 }
 
 // A result is what a walk along the chain came to: exactly one field is set.
@@ -283,7 +286,7 @@ func (r *run) begun(c *route.Candidate) {
 func (r *run) line(c *route.Candidate, text string) {
 	for i := range r.lines {
 		if r.lines[i].candidate == c {
-			r.lines[i].text, r.lines[i].frozen = text, false
+			r.lines[i].text, r.lines[i].frozen, r.lines[i].limited = text, false, false
 			return
 		}
 	}
@@ -334,6 +337,9 @@ func (r *run) exhausted(why string) *answer {
 		if r.frozenThroughout() {
 			a.status = http.StatusServiceUnavailable
 		}
+	}
+	if wait, limited := r.limitedThroughout(); limited {
+		a.status, a.retry = http.StatusTooManyRequests, wait
 	}
 	a.message = "no upstream of " + what + " gave an answer"
 	if why != "" {

@@ -30,6 +30,7 @@ type walk struct {
 	proved  chan struct{} // some held answer has shown to be good
 	width   int           // attempts at once: 1, and one more for every hedge begun
 	hedgeAt time.Time     // when the next attempt starts beside the running ones; zero = never
+	queues  queues        // who waits for room at a candidate
 }
 
 // seat is one candidate's turn in a walk.
@@ -42,6 +43,7 @@ type seat struct {
 	learn  *learner
 	cancel context.CancelCauseFunc
 	due    time.Time // when it is tried again
+	queued bool      // it waits for room, until then at most
 }
 
 // report is what an attempt came to.
@@ -140,6 +142,8 @@ func (w *walk) wait() (report, bool) {
 		w.early.comment()
 	case <-due:
 		w.resume(time.Now())
+	case <-w.queues.room:
+		w.roomed()
 	}
 	return report{}, false
 }
@@ -221,18 +225,21 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 	}
 	now := time.Now()
 	keys := w.s.keys[c.ID]
-	lease, freeze, ok := w.h.board.Acquire(keys.own, now, w.last, keys.wider...)
-	if !ok {
-		if freeze.Until.After(now) {
-			w.skip(c, frozenFor(freeze, now), freeze.Until.Sub(now))
-		} else {
-			w.passed = append(w.passed, c)
-			w.remember(c, n)
-		}
-		return false
+	room := w.room(c)
+	lease, refusal, ok := w.h.board.Enter(keys.own, limitsOf(c), now, w.last, keys.wider...)
+	switch freeze := refusal.Freeze; {
+	case ok:
+		w.attempt(&seat{c: c, n: n + 1, lease: lease, id: id})
+		return true
+	case refusal.Limit != health.Unlimited:
+		return w.queueUp(c, n, refusal, room, now)
+	case freeze.Until.After(now):
+		w.skip(c, frozenFor(freeze, now), freeze.Until.Sub(now))
+	default:
+		w.passed = append(w.passed, c)
+		w.remember(c, n)
 	}
-	w.attempt(&seat{c: c, n: n + 1, lease: lease, id: id})
-	return true
+	return false
 }
 
 // remember notes the attempts made at a candidate that comes into the queue again.
@@ -327,6 +334,7 @@ func (w *walk) judge(rep report) result {
 	f := rep.f
 	if f.Usage != nil {
 		t.Usage = stats.Usage(*f.Usage)
+		s.lease.Spend(tokens(t.Usage), now)
 	}
 	if errors.Is(f.Cause, probe.ErrChainSpent) {
 		// Our own budget ended it: that says nothing about the upstream.
