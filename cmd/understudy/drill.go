@@ -235,7 +235,11 @@ func progress(w io.Writer, total int) (show func(drill.Card, drill.Result), clea
 	p, done := newPaint(w), 0
 	show = func(c drill.Card, r drill.Result) {
 		done++
-		fmt.Fprintf(w, "\r\x1b[K%s  %s %s: %s", p.dim(fmt.Sprintf("%3d of %d", done, total)), r.ID, c.Model, r.Title)
+		where := fmt.Sprintf("%3d of %d", done, total)
+		if done > total {
+			where = "once more"
+		}
+		fmt.Fprintf(w, "\r\x1b[K%s  %s %s: %s", p.dim(where), r.ID, c.Model, r.Title)
 	}
 	return show, func() { fmt.Fprint(w, "\r\x1b[K") }
 }

@@ -85,3 +85,33 @@ func TestADrillThatIsCutShortSaysSo(t *testing.T) {
 		t.Errorf("%v, %+v", err, card.Total)
 	}
 }
+
+// What did not pass beside all others is played again with few beside it; what could
+// not have ended better is not.
+func TestWhatDidNotPassIsPlayedAgain(t *testing.T) {
+	var mu sync.Mutex
+	plays := map[string]int{}
+	flaky := func(name string) Scenario {
+		return Scenario{ID: name, checks: []check{{name: "be alone", holds: func(*sight) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			plays[name]++
+			return plays[name] > 1
+		}}}}
+	}
+	var card Scorecard
+	err := card.Run(t.Context(), []Part{{Card: Card{Model: "m1"}, Chain: direct(Chat)}}, []Scenario{flaky("busy"), {ID: "well"}, {ID: "cut", script: always(staged(-1, 40, stop(FIN)))}}, 8, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := card.Cards[0].Results
+	if plays["busy"] != 2 || r[0].Verdict != Pass || r[0].Before != Fail {
+		t.Errorf("played %d times: %s, before %s", plays["busy"], r[0].Verdict, r[0].Before)
+	}
+	if r[1].Verdict != Pass || r[1].Before != "" || r[2].Verdict != Safe || r[2].Before != "" {
+		t.Errorf("%+v", r[1:])
+	}
+	if card.Total != (Counts{Pass: 2, Safe: 1}) {
+		t.Errorf("%+v", card.Total)
+	}
+}

@@ -15,6 +15,9 @@ type Result struct {
 	Fault   string  `json:"fault"`
 	Right   string  `json:"right"`
 	Verdict Verdict `json:"verdict"`
+	// Before is the verdict that came of it beside all others, where it was played
+	// again by itself; "" where it was not, or nothing changed.
+	Before Verdict `json:"verdict_before,omitempty"`
 	// Why says in one line what is short of a pass.
 	Why string `json:"why,omitempty"`
 	// First and Others are the attempts at the candidate called first, and at the
@@ -129,49 +132,39 @@ type Part struct {
 	Chain Chain
 }
 
+// again is how many scenarios are played again at the same time: few, so that what
+// they measure is the proxy's time and not the machine's.
+const again = 4
+
 // Run plays the scenarios to all chains, at most atOnce at the same time, and fills
-// in the scorecard. progress is told of every result, one at a time; nil is nobody.
-// An error says that something could not be played to its end.
+// in the scorecard. What did not pass, and may owe that to a machine that was busy
+// with all the others, is played again with few beside it, and the second result
+// counts. progress is told of every result, one at a time; nil is nobody. An error
+// says that something could not be played to its end.
 func (s *Scorecard) Run(ctx context.Context, parts []Part, scenarios []Scenario, atOnce int, progress func(Card, Result)) error {
 	start := time.Now()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	seats := make(chan struct{}, max(atOnce, 1))
-	var wg sync.WaitGroup
-	var mu sync.Mutex // of progress
 	s.Cards = make([]Card, len(parts))
+	var all, doubtful []*turn
 	for i, part := range parts {
 		s.Cards[i] = part.Card
-		if part.Card.Skipped != "" {
-			s.Cards[i].Results = []Result{}
-			continue
-		}
-		results := make([]Result, len(scenarios))
-		s.Cards[i].Results = results
-		for j, sc := range scenarios {
-			wg.Go(func() {
-				select {
-				case seats <- struct{}{}:
-				case <-ctx.Done():
-					return
-				}
-				defer func() { <-seats }()
-				r, err := sc.Play(ctx, part.Chain)
-				if err != nil {
-					stop(fmt.Errorf("play %s to %s: %w", sc.ID, part.Card.Model, err))
-					return
-				}
-				results[j] = r
-				if progress != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					progress(part.Card, r)
-				}
-			})
+		s.Cards[i].Results = []Result{}
+		if part.Card.Skipped == "" {
+			s.Cards[i].Results = make([]Result, len(scenarios))
+			for j, sc := range scenarios {
+				all = append(all, &turn{sc, part, &s.Cards[i].Results[j]})
+			}
 		}
 	}
-	wg.Wait()
-	if err := context.Cause(ctx); err != nil {
+	if err := playTurns(ctx, all, atOnce, progress); err != nil {
+		return err
+	}
+	for _, t := range all {
+		if t.doubtful() {
+			t.result.Before = t.result.Verdict
+			doubtful = append(doubtful, t)
+		}
+	}
+	if err := playTurns(ctx, doubtful, again, progress); err != nil {
 		return err
 	}
 	for i := range s.Cards {
@@ -185,4 +178,58 @@ func (s *Scorecard) Run(ctx context.Context, parts []Part, scenarios []Scenario,
 	}
 	s.Seconds = time.Since(start).Seconds()
 	return nil
+}
+
+// turn is one scenario to be played to one chain, and where its result goes.
+type turn struct {
+	scenario Scenario
+	part     Part
+	result   *Result
+}
+
+// doubtful reports whether another try may end better: not where words had gone out,
+// nor where there is nobody else to ask.
+func (t *turn) doubtful() bool {
+	switch t.result.Verdict {
+	case Pass:
+		return false
+	case Safe:
+		return !t.result.Released && len(t.part.Chain.Candidates) > 1
+	}
+	return true
+}
+
+// playTurns plays them, at most atOnce at the same time.
+func playTurns(ctx context.Context, turns []*turn, atOnce int, progress func(Card, Result)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	seats := make(chan struct{}, max(atOnce, 1))
+	var wg sync.WaitGroup
+	var mu sync.Mutex // of progress
+	for _, t := range turns {
+		wg.Go(func() {
+			select {
+			case seats <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			defer func() { <-seats }()
+			r, err := t.scenario.Play(ctx, t.part.Chain)
+			if err != nil {
+				stop(fmt.Errorf("play %s to %s: %w", t.scenario.ID, t.part.Card.Model, err))
+				return
+			}
+			if before := t.result.Before; before != r.Verdict {
+				r.Before = before
+			}
+			*t.result = r
+			if progress != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				progress(t.part.Card, r)
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
 }

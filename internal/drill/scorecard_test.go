@@ -17,7 +17,7 @@ func specimen() *Scorecard {
 		{ID: "S08", Title: "cut after 40 of 60 words", Fault: "closes", Right: "an error", Verdict: Safe, Why: "words had reached the client before it failed", First: 1, Seconds: .26, Client: "40 words, then: broken off", Released: true},
 		{ID: "S15", Title: "down for a minute, then well", Verdict: Fail, Why: "should have: come back within 30 s", First: 5, Others: 20, Seconds: 11.4, Client: "20 whole answers, the first never used again",
 			Checks: []Note{{Check: "come back within 30 s"}}, Booked: Booking{Skipped: []string{"<b>first</b>: frozen"}}},
-		{ID: "U01", Title: "nobody listens", Verdict: Pass, Others: 1, Seconds: .04, Client: "a whole answer, from second",
+		{ID: "U01", Title: "nobody listens", Verdict: Pass, Before: Fail, Others: 1, Seconds: .04, Client: "a whole answer, from second",
 			Booked: Booking{Steps: []Step{{Candidate: "<script>alert(1)</script>", Class: "network", Text: "network: refused", Action: "next", Seconds: .001}, {Candidate: "second", Status: 200, Seconds: .03}}}},
 		{ID: "U02", Title: "401: the key is dead", Verdict: Partial, Why: "could have: not ask it twice", First: 2, Others: 1, Seconds: 1, Client: strings.Repeat("so long ", 20)},
 	}
@@ -52,6 +52,7 @@ Clocks are divided as each table says, the file's and the faults' alike; --no-fa
   ours
        verdict  the first upstream            attempts     time  the client got
   U01  pass     nobody listens                   0 + 1    0.0 s  a whole answer, from second
+                fail at first, beside all others; this is the second try
   U02  partial  401: the key is dead             2 + 1    1.0 s  so long so long so long so long so long so long so long so long so lo…
                 could have: not ask it twice
   1 of 2: 1 pass, 1 partial, 0 safe, 0 fail

@@ -61,8 +61,10 @@ func (t *table) card(c Card) {
 		t.line("  %s", t.paint("2", fmt.Sprintf("%-4s %-7s  %s  %8s  %7s  %s", "", "verdict", pad("the first upstream", width), "attempts", "time", "the client got")))
 		for _, r := range set.Results {
 			t.line("  %-4s %s  %s  %8s  %7s  %s", r.ID, t.paint(colours[r.Verdict], fmt.Sprintf("%-7s", r.Verdict)), pad(r.Title, width), r.Attempts(), r.Time(), clip(r.Client))
-			if r.Why != "" {
-				t.line("  %s", t.paint("2", strings.Repeat(" ", 14)+r.Why))
+			for _, note := range []string{r.Why, r.Twice()} {
+				if note != "" {
+					t.line("  %s", t.paint("2", strings.Repeat(" ", 14)+note))
+				}
 			}
 		}
 		t.line("  %s", t.totals(set.Counts))
@@ -106,6 +108,14 @@ func (c Card) Summary() string {
 
 // Attempts shows the attempts at the candidate called first and at the others.
 func (r Result) Attempts() string { return fmt.Sprintf("%d + %d", r.First, r.Others) }
+
+// Twice says where a second try changed the verdict, "" elsewhere.
+func (r Result) Twice() string {
+	if r.Before == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s at first, beside all others; this is the second try", r.Before)
+}
 
 // pad fills s with spaces to a width in characters.
 func pad(s string, width int) string {
