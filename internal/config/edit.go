@@ -107,7 +107,7 @@ func (s Source) edit(change func(any) (any, bool), splice func(*editor) error) (
 		return s, nil
 	}
 	e := &editor{document: doc}
-	if err := splice(e); err != nil {
+	if err := e.attempt(splice); err != nil {
 		return s, err
 	}
 	text, ok := e.apply()
@@ -125,6 +125,18 @@ func (s Source) edit(change func(any) (any, bool), splice func(*editor) error) (
 	}
 	s.Bytes = text
 	return s, nil
+}
+
+// attempt makes the splices. People's files are stranger than any list of cases: a
+// shape that the editor did not expect is refused like one it cannot edit, since a
+// console must not end the process that serves.
+func (e *editor) attempt(splice func(*editor) error) (err error) {
+	defer func() {
+		if unexpected := recover(); unexpected != nil {
+			err = fmt.Errorf("%w: it has a shape that was not foreseen (%v)", ErrCannotEdit, unexpected)
+		}
+	}()
+	return splice(e)
 }
 
 // sameOrder compares the order of the virtual models, the one mapping whose

@@ -201,7 +201,7 @@ func (e *editor) addKeyTOML(path []any, n *node, key string, value any) error {
 			last = i
 		}
 	}
-	if last >= 0 && n.kind == kindMap {
+	if last >= 0 && n != nil && n.kind == kindMap {
 		x := e.exprs[last]
 		rel, ok := e.relative(x, path)
 		if ok {
