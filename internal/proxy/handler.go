@@ -69,6 +69,14 @@ func (h *Handler) Target() *Target { return &h.target }
 // ServeHTTP is the way of one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.snap.Load() // once; never again in this request
+	defer func() {
+		if fault := recover(); fault != nil {
+			if fault != http.ErrAbortHandler {
+				h.mourn(s, "", fault)
+			}
+			panic(fault) // net/http breaks the connection off
+		}
+	}()
 	if h.alive(w, r, s) {
 		return
 	}

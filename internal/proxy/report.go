@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"understudy/internal/health"
@@ -65,6 +67,12 @@ func (h *Handler) logAttempt(r *run, t *stats.Try) {
 		attrs = append(attrs, slog.Duration("frozen", t.Froze.Round(time.Millisecond)))
 	}
 	h.log.Log(context.Background(), level, "attempt failed", attrs...)
+}
+
+// mourn logs a panic, which is a fault of this program's. net/http would only tell
+// its own log, which is quiet here, and nobody at all outside of a request's goroutine.
+func (h *Handler) mourn(s *Snapshot, id string, fault any) {
+	h.log.Error("internal error", slog.String("id", id), slog.String("panic", s.Redact.Quote(fmt.Sprint(fault), 300)), slog.String("stack", string(debug.Stack())))
 }
 
 // reportRefusal books a request that nobody was called for.

@@ -11,6 +11,7 @@ import (
 	"understudy/internal/probe"
 	"understudy/internal/route"
 	"understudy/internal/stats"
+	"understudy/internal/wire"
 )
 
 // A walk goes along a chain once. Its loop owns every decision; attempts only
@@ -297,12 +298,19 @@ func (w *walk) attempt(s *seat) {
 	}
 	do := func() {
 		rep := report{seat: s}
+		defer func() {
+			if fault := recover(); fault != nil {
+				cancel(nil)
+				w.h.mourn(w.s, w.req.id, fault)
+				rep = report{seat: s, f: &probe.Failure{Kind: probe.BadStream, Phase: probe.Probe, Fault: wire.FaultServer, Text: "an internal error while it was tried"}}
+			}
+			w.reports <- rep
+		}()
 		if w.req.upgrade {
 			rep.up, rep.f = w.h.handshake(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m)
 		} else {
 			rep.x, rep.f = w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, d, s.learn)
 		}
-		w.reports <- rep
 	}
 	if w.hedge == nil && w.early == nil {
 		do()
