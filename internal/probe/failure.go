@@ -99,6 +99,9 @@ type Failure struct {
 	// Empty is a whole answer that says nothing; WellFormed one that ended by
 	// its dialect's rules and may be passed on when nobody is left.
 	Empty, WellFormed bool
+	// FirstByte and FirstContent are when the first byte of the body and its first
+	// content were read; zero = never.
+	FirstByte, FirstContent time.Time
 	// Usage is what the answer reported before it failed; nil without a report.
 	Usage *wire.Usage
 	// Unreached says that there was no connection: the host refused it, has no

@@ -67,7 +67,7 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 		return nil, &Failure{Kind: Status, Phase: Header, Status: x.Status, Fault: wire.FaultServer, Text: strings.TrimSpace(strconv.Itoa(x.Status)+" "+http.StatusText(x.Status)) + ", which was not asked for"}
 	}
 	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusNotModified {
-		return nil, x.refused(budget)
+		return nil, x.timed(x.refused(budget))
 	}
 	if bodyless(resp.StatusCode, ask.Method) {
 		x.reader, x.ending = nil, Whole
@@ -82,7 +82,7 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 	}
 	for {
 		if failure, done := x.read(budget, ask.Delivery); failure != nil {
-			return nil, failure
+			return nil, x.timed(failure)
 		} else if done {
 			if ask.Want.Judged {
 				x.unmeasured()
@@ -90,6 +90,12 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 			return x, nil
 		}
 	}
+}
+
+// timed notes in a failure how far its answer had come.
+func (x *Exchange) timed(f *Failure) *Failure {
+	f.FirstByte, f.FirstContent = x.FirstByte, x.FirstContent
+	return f
 }
 
 // unmeasured drops the announced length of an answer whose end may still be found

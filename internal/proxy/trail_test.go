@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"understudy/internal/drill"
 	"understudy/internal/health"
 	"understudy/internal/stats"
 )
@@ -84,13 +85,19 @@ func TestTheRecordHoldsTheDecisionTrail(t *testing.T) {
 func TestStreamsAreNotQuoted(t *testing.T) {
 	inBubble(t, "cut", func(t *testing.T) {
 		s := newScene(t, chain(3, ""))
-		s.play("u1", page(sseType, said("private")))
+		s.play("u1", func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Pause(time.Second)
+			page(sseType, said("private"))(w, drill.Request{}, 0)
+		})
 		s.play("u2", page("text/html", "<html><title>Bad gateway, says the balancer</title></html>"))
 		s.play("u3", page(sseType, "data: {\"error\":{\"message\":\"overloaded\",\"code\":529}}\n\n"))
 		s.hi()
 		r := s.records()[0]
 		if len(r.Tries) < 3 {
 			t.Fatalf("%+v", r.Tries)
+		}
+		if first := r.Tries[0]; first.FirstByte == 0 || first.FirstContent == 0 || r.Tries[2].FirstContent != 0 {
+			t.Errorf("%+v", r.Tries)
 		}
 		var got []string
 		for _, try := range r.Tries[:3] {

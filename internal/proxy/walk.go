@@ -340,6 +340,7 @@ func (w *walk) judge(rep report) result {
 		return result{won: &won{exchange: rep.x, candidate: s.c, lease: s.lease, try: len(w.record.Tries) - 1, learner: s.learn}}
 	}
 	f := rep.f
+	t.FirstByte, t.FirstContent = since(s.m.start, f.FirstByte), since(s.m.start, f.FirstContent)
 	if f.Usage != nil {
 		t.Usage = stats.Usage(*f.Usage)
 		s.lease.Spend(tokens(t.Usage), now)
