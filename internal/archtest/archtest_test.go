@@ -31,7 +31,7 @@ var may = map[string][]string{
 	"owner":          {},
 	"control":        {"proxy", "health", "stats", "route", "config", "rule", "probe", "wire"},
 	"web":            {"control"},
-	"web/stage":      {"daemon", "web", "drill", "route", "stats"},
+	"web/stage":      {"daemon", "web", "drill", "route", "stats", "health", "proxy"},
 	"console":        {"control"},
 	"drill":          {"wire"},
 	"daemon":         {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control"},

@@ -14,11 +14,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 
 	"understudy/internal/daemon"
 	"understudy/internal/drill"
@@ -44,6 +46,8 @@ type addresses struct {
 func run(ctx context.Context, in io.Reader, out io.Writer) error {
 	quiet := flag.Bool("quiet", false, "no clients: only the history")
 	bare := flag.Bool("bare", false, "no history either, as after the first start")
+	rehearse := flag.Bool("rehearsal", false, "with virtual models that do the same every time, for tests")
+	pictures := flag.Bool("show", false, "with what the documentation's pictures show")
 	pace := flag.Float64("pace", 2, "requests per second")
 	listen := flag.String("admin", "127.0.0.1:0", "the admin listener's address")
 	flag.Parse()
@@ -53,10 +57,15 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cast := raise()
+	text, scripts := configuration(dir), parts()
+	if *rehearse {
+		text = strings.Replace(text, "\n# Everything else", rehearsalModels+"\n# Everything else", 1)
+		maps.Copy(scripts, rehearsalParts())
+	}
+	cast := raise(scripts)
 	defer cast.close()
 	path := filepath.Join(dir, "understudy.yaml")
-	if err := os.WriteFile(path, []byte(configuration(dir)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return err
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -69,6 +78,9 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 		if err := past(ctx, d); err != nil {
 			return err
 		}
+	}
+	if *pictures {
+		show(d)
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -94,9 +106,9 @@ func run(ctx context.Context, in io.Reader, out io.Writer) error {
 type company struct{ hosts map[string]*drill.Upstream }
 
 // raise starts every upstream of the configuration.
-func raise() *company {
+func raise(scripts map[string]drill.Script) *company {
 	c := &company{hosts: map[string]*drill.Upstream{}}
-	for host, script := range parts() {
+	for host, script := range scripts {
 		c.hosts[host] = drill.Start(script)
 	}
 	return c

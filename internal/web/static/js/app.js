@@ -10,6 +10,7 @@ import { configView } from "./config.js";
 import { live } from "./live.js";
 import { overview } from "./overview.js";
 import { requestsView } from "./requests.js";
+import { closeSheet } from "./sheet.js";
 import { shortcuts, showShortcuts } from "./shortcuts.js";
 import { target } from "./actions.js";
 import { ago, plural, words } from "./format.js";
@@ -111,7 +112,7 @@ function welcome(box, view) {
   if (!fresh || !first || box.childElementCount) return;
   const name = first.pool ? "gpt-5.1" : first.name;
   const at = view.proxy.replace(/^(0\.0\.0\.0|\[::\])/, location.hostname);
-  box.append(h("h3", {}, "Nobody has called yet"), h("p", {}, "Point a client at this address, or try it from here:"),
+  box.append(h("h2", {}, "Nobody has called yet"), h("p", {}, "Point a client at this address, or try it from here:"),
     h("pre", {}, `curl http://${at}/v1/chat/completions \\\n  -H 'Content-Type: application/json' \\\n  -d '{"model": "${name}", "messages": [{"role": "user", "content": "Hello"}]}'`));
 }
 
@@ -125,6 +126,7 @@ function main() {
   let current = null;
 
   function route() {
+    closeSheet(); // what it showed belongs to where one was
     const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
     const name = path.split("/")[0] in views ? path.split("/")[0] : "overview";
     if (current === "config" && name !== "config" && !views.config.mayLeave()) {

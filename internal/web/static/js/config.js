@@ -60,7 +60,7 @@ export function configView() {
     show(work, file !== null);
     show(gone, file === null);
     if (!file) {
-      gone.replaceChildren(h("h3", {}, failure ? "The file cannot be shown" : "Reading the file…"), h("p", {}, failure));
+      gone.replaceChildren(h("h2", {}, failure ? "The file cannot be shown" : "Reading the file…"), h("p", {}, failure));
       for (const b of [apply, discard, review]) attr(b, "disabled", true);
       show(chip, false);
       return;
@@ -150,7 +150,15 @@ export function configView() {
     draw();
   }
 
+  /** Says that there are mistakes, and goes to the first. */
+  function wrong() {
+    const first = errors()[0];
+    if (first?.line) area.go(first.line, first.column);
+    toast("Nothing was written: the file would not be valid.", "bad");
+  }
+
   async function check() {
+    timer = undefined;
     if (!file || !dirty()) {
       if (file) {
         problems = file.problems;
@@ -176,8 +184,14 @@ export function configView() {
   }
 
   async function save() {
+    const rested = timer === undefined;
     clearTimeout(timer);
+    timer = undefined;
     if (!dirty() || busy || theirs) return;
+    if (rested && errors().length) {
+      wrong();
+      return;
+    }
     const mine = ++round;
     busy = "applying";
     draw();
@@ -197,9 +211,7 @@ export function configView() {
       } else if (e.status === 422 && e.body?.problems) {
         problems = e.body.problems;
         area.mark(problems);
-        const first = errors()[0];
-        if (first?.line) area.go(first.line, first.column);
-        toast("Nothing was written: the file would not be valid.", "bad");
+        wrong();
       } else toast(e.message, "bad");
     }
     draw();

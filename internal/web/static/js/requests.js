@@ -153,7 +153,7 @@ export function requestsView() {
     if (shown.length === 0) {
       const says = state === "loading" ? ["Looking…", ""] : state === "failed" ? ["The requests could not be fetched", "It is tried again as soon as there is news."]
         : search || model || only !== "all" ? ["No such request", "Among those that are kept, nothing fits the filters."] : ["No request yet", "They appear here as they end."];
-      none.replaceChildren(h("h3", {}, says[0]), h("p", {}, says[1]));
+      none.replaceChildren(h("h2", {}, says[0]), h("p", {}, says[1]));
     }
   }
 
@@ -202,7 +202,7 @@ export function requestsView() {
         const id = decodeURIComponent(path[0]);
         trail(id, () => {
           const form = new URLSearchParams(location.hash.split("?")[1] ?? "");
-          if (location.hash.startsWith("#/requests/")) history.replaceState(null, "", "#/requests" + (form.size ? "?" + form : ""));
+          if (location.hash.startsWith("#/requests/" + encodeURIComponent(id))) history.replaceState(null, "", "#/requests" + (form.size ? "?" + form : ""));
         });
       }
     },

@@ -15,7 +15,7 @@ export function sheet({ label, head, body, closed = () => {} }) {
   closeSheet();
   const close = h("button.button.bare.square", { type: "button", "aria-label": "Close", title: "Close (Esc)", on: { click: () => el.close() } }, icon("cross"));
   const content = h("div.sheet-body", { tabindex: "-1" }, body);
-  const el = h("dialog.sheet", { "aria-label": label }, h("header.sheet-head", {}, h("div.sheet-title", {}, head), close), content);
+  const el = h("dialog.sheet", { "aria-label": label }, h("div.sheet-head", {}, h("div.sheet-title", {}, head), close), content);
   el.addEventListener("click", (/** @type {MouseEvent} */ e) => {
     if (e.target === el) el.close();
   });

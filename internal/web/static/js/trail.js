@@ -20,16 +20,23 @@ const PHASES = [
   ["released_ms", "hold", "held back until it is surely good"],
 ];
 
+/** A time in ms with what Date leaves out: an attempt may be over within one.
+ * @param {string} iso */
+function moment(iso) {
+  const part = /\.(\d+)Z$/.exec(iso);
+  return Math.floor(Date.parse(iso) / 1000) * 1000 + (part ? Number("0." + part[1]) * 1000 : 0);
+}
+
 /**
  * Lays attempts out on one axis: ms since the request began.
  * @param {any} r a request with its attempts
  * @returns {{lanes: Lane[], length: number, released: number | null}}
  */
 export function lay(r) {
-  const began = Date.parse(r.start);
+  const began = moment(r.start);
   let length = Math.max(r.duration_ms, 1);
   const lanes = r.attempts.map((/** @type {any} */ a) => {
-    const start = Math.max(0, Date.parse(a.start) - began);
+    const start = Math.max(0, moment(a.start) - began);
     const end = start + a.duration_ms;
     /** @type {Piece[]} */
     const pieces = [];
@@ -81,7 +88,7 @@ export async function trail(id, closed) {
     sub.textContent = `${r.method} ${r.path}`;
     body.replaceChildren(...page(r));
   } catch (err) {
-    body.replaceChildren(h("div.empty", {}, h("h3", {}, "It cannot be shown"), h("p", {}, /** @type {Error} */ (err).message)));
+    body.replaceChildren(h("div.empty", {}, h("h3.empty-title", {}, "It cannot be shown"), h("p", {}, /** @type {Error} */ (err).message)));
   }
 }
 

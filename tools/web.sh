@@ -1,0 +1,20 @@
+#!/bin/sh
+# The dashboard in a real browser: chromium, driven by Go, and node for what needs no
+# page. Where they cannot be had the suite is named as not run; in CI that is a
+# failure. Arguments go to go test.
+set -eu
+missing() {
+	! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1 || ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1
+}
+if missing && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+	apt-get install -y -q chromium nodejs npm >/dev/null || true
+fi
+if missing || ! (cd internal/web/browser && npm ci --no-audit --no-fund --silent); then
+	echo 'NOT RUN: web (the dashboard suite needs chromium, node, npm and the npm registry)'
+	[ "${CI:-}" != true ] || exit 1
+	exit 0
+fi
+node --test internal/web/browser/unit/
+cd internal/web/browser
+go vet ./...
+go test -timeout 10m "$@" ./...
