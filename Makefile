@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz cross e2e clean
+.PHONY: build demo test lint unit drill fuzz cross e2e web pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -40,6 +40,15 @@ cross: ## it builds for the other systems
 
 e2e: ## the vendors' own SDKs against the real binary
 	@sh tools/e2e.sh
+
+web: ## the dashboard in a real browser
+	@sh tools/web.sh
+
+pictures: ## the README's pictures of the dashboard, taken anew
+	@PICTURES=../../../docs/images sh tools/web.sh -run Pictures -count=1
+
+agents: ## real coding agents from npm (1.1 GB) against the real binary
+	@sh tools/agents.sh
 
 clean:
 	rm -rf bin dist
