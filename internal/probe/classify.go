@@ -41,6 +41,7 @@ func Classify(ctx context.Context, phase Phase, err error) *Failure {
 	default:
 		f.Text = account(err)
 	}
+	f.Ours = f.Phase == Dial && cause == nil && ours(err)
 	f.Unreached = f.Phase == Dial && (errors.Is(cause, ErrConnectBudget) || cause == nil && unreached(err))
 	if f.Phase > Dial && (f.Kind == Stalled || f.Kind == Timeout) {
 		f.Text += " (" + where[phase] + ")"
@@ -76,7 +77,7 @@ func unreached(err error) bool {
 		switch {
 		case op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks"):
 			return false
-		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.ENOBUFS):
+		case ours(err):
 			return false
 		}
 		return true
@@ -92,6 +93,17 @@ func unreached(err error) bool {
 	}
 	// The connection ended within the handshake, or it took too long.
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// ours says whether an error is this machine's own: it has no more files, ports or
+// memory to connect with.
+func ours(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS} {
+		if errors.Is(err, errno) {
+			return true
+		}
+	}
+	return false
 }
 
 // unquoted leaves out what stands between quotes. There net/http repeats pieces of a

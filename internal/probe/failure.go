@@ -108,6 +108,9 @@ type Failure struct {
 	// address, fails at TLS or does not answer in time. Whatever key or model had
 	// been asked for, it would have been the same.
 	Unreached bool
+	// Ours says that this machine could not open a connection, for want of files, ports
+	// or memory: no upstream is to blame.
+	Ours bool
 	// Cause is what cancelled the attempt, one of this package's errors; nil where
 	// nobody did.
 	Cause error

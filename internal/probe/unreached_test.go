@@ -54,3 +54,13 @@ func TestUnreached(t *testing.T) {
 		cancel(nil)
 	}
 }
+
+// What this machine lacks to connect with is its own, whoever was to be called.
+func TestOurs(t *testing.T) {
+	for errno, want := range map[syscall.Errno]bool{syscall.EMFILE: true, syscall.ENFILE: true, syscall.EADDRNOTAVAIL: true, syscall.ENOBUFS: true, syscall.ECONNREFUSED: false, syscall.EHOSTUNREACH: false} {
+		err := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", errno)}
+		if got := Classify(t.Context(), Dial, err).Ours; got != want {
+			t.Errorf("%v: %v, want %v", errno, got, want)
+		}
+	}
+}

@@ -1,9 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -349,4 +353,35 @@ func TestAPersonsFreeze(t *testing.T) {
 		s.thaw("u1")
 		s.isFrozen("u1", 0)
 	})
+}
+
+// A machine that has no more files to connect with freezes nobody for it, neither a
+// chain's candidates nor the pool's, and counts nothing against them.
+func TestNobodyIsFrozenForWhatThisMachineLacks(t *testing.T) {
+	for name, cfg := range map[string]string{
+		"chain":          chain(2, "server: {auto_hedge_threshold: 1}"),
+		"a rule freezes": chain(2, "server: {auto_hedge_threshold: 1}\nrules: [{match: {status: network}, action: freeze}]"),
+		"pool":           "pool: {}\nupstream: [{id: u1, base_url: \"http://u1\"}, {id: u2, base_url: \"http://u2\"}]\n",
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			s := newScene(t, cfg)
+			s.play("u1", sayPong)
+			s.play("u2", sayPong)
+			short := true
+			s.handler.transports.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if short {
+					return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("socket", syscall.EMFILE)}
+				}
+				return s.net.DialContext(ctx, network, addr)
+			}
+			s.refused(s.hi(), 502)
+			s.isFrozen("u1", 0)
+			s.isFrozen("u2", 0)
+			if n := s.counters("u1"); n.Streak != 0 {
+				t.Errorf("counters %+v", n)
+			}
+			short = false
+			s.from(s.hi(), "u1")
+		})
+	}
 }

@@ -97,6 +97,9 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ r
 	c, lease, n := s.c, s.lease, s.n
 	max := r.s.Config.Server.FreezeMax
 	d := r.rules.Decide(rule.Case{Failure: f, Attempts: n}, max, r.h.rand())
+	if f.Ours {
+		d.Freeze = 0 // whatever a rule says: it would freeze who has done nothing
+	}
 	account := r.account(f)
 	t.Verdict, t.Status, t.Class, t.Fault, t.Rule, t.Text = stats.Failed, f.Status, f.Class(), f.Fault.String(), d.Rule, account
 	if f.Empty && f.WellFormed {
@@ -143,7 +146,7 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ r
 
 // blameless says that a failure is not the upstream's: nobody cools down for it.
 func blameless(f *probe.Failure) bool {
-	return f.Fault == wire.FaultClient || f.Fault == wire.FaultAffinity
+	return f.Ours || f.Fault == wire.FaultClient || f.Fault == wire.FaultAffinity
 }
 
 // shortestFreeze is the shortest that there is by itself.
