@@ -90,8 +90,11 @@ type take struct {
 // Play puts a scenario to a chain. An error says that it could not be played.
 func (sc Scenario) Play(ctx context.Context, chain Chain) (Result, error) {
 	t := &take{Scenario: sc, chain: chain, factor: max(chain.Factor, 1), ctx: ctx, back: -1}
-	if sc.Real {
+	switch {
+	case sc.Real:
 		t.factor = 1
+	case sc.finest > 0:
+		t.factor = min(t.factor, sc.finest)
 	}
 	urls := make([]string, len(chain.Candidates))
 	for i := range chain.Candidates {

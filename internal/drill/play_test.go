@@ -3,6 +3,7 @@ package drill
 import (
 	"cmp"
 	"context"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -113,5 +114,18 @@ func TestWhatDidNotPassIsPlayedAgain(t *testing.T) {
 	}
 	if card.Total != (Counts{Pass: 2, Safe: 1}) {
 		t.Errorf("%+v", card.Total)
+	}
+}
+
+// docs/drill.md has every scenario, under its id.
+func TestEveryScenarioIsExplained(t *testing.T) {
+	text, err := os.ReadFile("../../docs/drill.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range Scenarios {
+		if !strings.Contains(string(text), "\n| "+s.ID+" | ") {
+			t.Errorf("docs/drill.md says nothing of %s", s.ID)
+		}
 	}
 }

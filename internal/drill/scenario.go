@@ -22,6 +22,10 @@ type Scenario struct {
 	// about waits that upstreams ask for in whole seconds.
 	Real bool
 
+	// finest is the most that clocks may be divided by, for scenarios about many
+	// requests one after another; 0 = anything.
+	finest float64
+
 	ask      asking
 	refusal  bool          // the right ending is an error that says what is wrong
 	patience time.Duration // how long a client waits at most; 0 = the chain's own
