@@ -16,7 +16,7 @@ build: ## one static binary
 demo: ## fake upstreams that fail, and a client that never notices
 	@$(GO) run ./cmd/understudy demo
 
-test: lint unit drill fuzz cross e2e ## everything; .ci/run calls this
+test: lint unit drill fuzz cross e2e web ## everything; .ci/run calls this
 
 lint: ## formatting, vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w on these'; exit 1; }

@@ -312,7 +312,9 @@ func (p *tab) gone(css string) {
 func (p *tab) click(css, text string) {
 	p.t.Helper()
 	p.shows(css, text)
-	at := eval[[]float64](p, fmt.Sprintf(`(() => {
+	at := eval[[]float64](p, fmt.Sprintf(`(async () => {
+		// What moves is where it was: it is clicked when it has come to rest.
+		await Promise.all(document.getAnimations().filter((a) => a.effect.getTiming().iterations !== Infinity).map((a) => a.finished.catch(() => {})));
 		const e = [...document.querySelectorAll(%q)].find((e) => e.checkVisibility() && e.textContent.includes(%q));
 		e.scrollIntoView({block: "center", inline: "nearest"});
 		const r = e.getBoundingClientRect();

@@ -75,11 +75,12 @@ export function requestsView() {
 
   /** @param {{model?: string, only?: string}} next */
   function set(next) {
-    const form = new URLSearchParams();
-    const m = next.model ?? model;
-    const o = next.only ?? only;
-    if (m) form.set("model", m);
-    if (o !== "all") form.set("only", o);
+    // What stands in the address counts: a choice just made may not be here yet.
+    const form = new URLSearchParams(location.hash.split("?")[1] ?? "");
+    if (next.model !== undefined) form.set("model", next.model);
+    if (next.only !== undefined) form.set("only", next.only);
+    if (!form.get("model")) form.delete("model");
+    if (form.get("only") === "all") form.delete("only");
     const hash = "#/requests" + (form.size ? "?" + form : "");
     if (location.hash === hash) refetch();
     else location.hash = hash;
