@@ -131,7 +131,7 @@ func TestTheKeyboardDoesItAll(t *testing.T) {
 	p.press("/")
 	p.until(`document.activeElement.type === "search"`)
 	eval[any](p, `document.activeElement.value = ""`) // a real keyboard types no / there, see enter
-	p.press("2p") // text now, and no shortcuts
+	p.press("2p")                                     // text now, and no shortcuts
 	p.until(`document.activeElement.value === "2p" && location.hash === "#/requests"`)
 	p.press(kb.Escape)
 	eval[any](p, `document.activeElement.blur()`)
