@@ -76,7 +76,7 @@ type Server struct {
 	AdminToken           Secret
 	AllowUnauthenticated bool
 	TLSCert, TLSKey      string        // paths; both or neither
-	MaxHeldBytes         int64         // all held answers and bodies together; 0 = no limit
+	MaxHeldBytes         int64         // all held answers and bodies together; 0 = no limit; not held to yet
 	QueueTimeout         time.Duration // wait for a slot under max_parallel; 0 = none
 }
 

@@ -106,6 +106,17 @@ func (d *decoder) crossCheck(cfg *Config, f file) {
 		d.errorOn(n, quoteName(cfg.Server.DefaultModel)+" is no virtual model", "name one of virtual_models")
 		leave()
 	}
+	// What is promised and not built yet must not look as if it held.
+	if n := f.server.find("max_held_bytes"); n != nil && cfg.Server.MaxHeldBytes > 0 {
+		leave := d.enter(".server.max_held_bytes")
+		d.warnAt(n.outer, "max_held_bytes has no effect yet", "hold_bytes and max_body_bytes bound one request each")
+		leave()
+	}
+	if f.store != nil && cfg.Store != nil && f.store.kind == kindMap {
+		leave := d.enter(".store")
+		d.warnAt(outerStart(f.store), "store has no effect yet: freezes are this process's alone", "remove it, or leave it for later")
+		leave()
+	}
 	if cfg.Pool == nil {
 		used := map[string]bool{}
 		for _, m := range cfg.Models {

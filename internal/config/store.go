@@ -2,7 +2,7 @@ package config
 
 var storeTable = &table[Store]{
 	path: "store",
-	doc:  "A store that several processes share for freezes. Sessions need none: where they go is computed.",
+	doc:  "A store that several processes share for freezes. Sessions need none: where they go is computed. It has no effect yet.",
 	keys: []key[Store]{
 		custom(Key{Name: "url", Type: "redis URL", Doc: "Where the store is: redis:// or rediss://, with user and password if it wants them.", Secret: true}, func(d *decoder, n *node, s *Store) {
 			d.oneCredential(n, &s.URL, func() (Credential, bool) {
