@@ -82,29 +82,7 @@ func yamlText(s string, st style, flow bool) string {
 	case st == singleQuoted && printable && s != "":
 		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08X`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	return doubleQuoted(s)
 }
 
 func tomlText(s string, st style) string {
@@ -112,6 +90,11 @@ func tomlText(s string, st style) string {
 	if st == singleQuoted && printable && !strings.Contains(s, "'") {
 		return "'" + s + "'"
 	}
+	return doubleQuoted(s)
+}
+
+// doubleQuoted writes a text so that YAML and TOML read the same.
+func doubleQuoted(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {
