@@ -186,7 +186,7 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	r.record.Released = time.Since(r.req.start)
 	t.Released = time.Since(t.Start)
 	w.Header().Set("X-Understudy-Candidate", visible(win.candidate.Name))
-	n, err := relay(ctx, w, x, r.delivery(win.candidate))
+	n, err := relay(ctx, w, x, r.delivery())
 	t.End, t.Bytes, t.Usage = time.Since(t.Start), n, stats.Usage(x.Usage())
 	if t.FirstContent == 0 {
 		t.FirstContent = since(t.Start, x.FirstContent)
@@ -288,7 +288,7 @@ func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
 		return
 	}
 	r.record.Status = x.Status
-	n, err := relay(ctx, w, x, r.delivery(k.candidate))
+	n, err := relay(ctx, w, x, r.delivery())
 	r.record.Bytes = n
 	if err != nil || x.Ending() == probe.Broken {
 		if err != nil {
@@ -338,7 +338,8 @@ func (r *run) lateFailure(w http.ResponseWriter, res result) {
 	abort(w, r.req)
 }
 
-func (r *run) delivery(*route.Candidate) delivery {
+// delivery is how this request's answer goes out.
+func (r *run) delivery() delivery {
 	server := &r.s.Config.Server
 	return delivery{stall: server.RelayStallTimeout, writeIdle: server.WriteIdleTimeout, errorEvent: server.BrokenStream == "error_event",
 		dialect: r.req.endpoint.Dialect, kind: r.req.endpoint.Kind, begun: r.early.begun()}
