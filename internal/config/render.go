@@ -82,7 +82,7 @@ func yamlText(s string, st style, flow bool) string {
 	case st == singleQuoted && printable && s != "":
 		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 	}
-	return doubleQuoted(s)
+	return escapedText(s)
 }
 
 func tomlText(s string, st style) string {
@@ -90,11 +90,11 @@ func tomlText(s string, st style) string {
 	if st == singleQuoted && printable && !strings.Contains(s, "'") {
 		return "'" + s + "'"
 	}
-	return doubleQuoted(s)
+	return escapedText(s)
 }
 
-// doubleQuoted writes a text so that YAML and TOML read the same.
-func doubleQuoted(s string) string {
+// escapedText writes a text in double quotes so that YAML and TOML read the same.
+func escapedText(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {
