@@ -51,6 +51,7 @@ type Daemon struct {
 	archive    *archive.Archive
 	bound      config.Server // what the listeners were opened with
 	statePath  string
+	lock       *lock // nil where the state directory cannot be locked
 
 	proxyListener, adminListener net.Listener
 	proxyServer, adminServer     *http.Server
@@ -148,6 +149,16 @@ func Open(o Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.statePath = statePath(d.bound.StateDir, o.ConfigPath)
+	if d.lock, err = takeLock(lockPath(d.statePath)); errors.Is(err, ErrInUse) {
+		return nil, err
+	} else if err != nil {
+		d.log.Warn("state", slog.String("problem", err.Error()))
+	}
+	defer func() {
+		if err != nil {
+			d.lock.release()
+		}
+	}()
 	saved, damaged := loadState(d.statePath)
 	if damaged != nil {
 		d.log.Warn("state", slog.String("problem", damaged.Error()))
@@ -271,6 +282,16 @@ func (d *Daemon) Handler() *proxy.Handler { return d.handler }
 // Started is when the daemon was opened.
 func (d *Daemon) Started() time.Time { return d.started }
 
+// Close gives up a daemon that was opened and is not to be served.
+func (d *Daemon) Close() {
+	d.proxyListener.Close()
+	if d.adminListener != nil {
+		d.adminListener.Close()
+	}
+	d.archive.Reader().Close()
+	d.lock.release()
+}
+
 // Quit starts the end, as SIGTERM does. It does not wait.
 func (d *Daemon) Quit() { d.once.Do(func() { close(d.quit) }) }
 
@@ -325,6 +346,7 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	if err := d.Save(); err != nil && first == nil {
 		d.log.Error("state", slog.String("problem", err.Error()))
 	}
+	d.lock.release()
 	return first
 }
 

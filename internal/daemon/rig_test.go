@@ -83,6 +83,9 @@ func (r *rig) write(text string) {
 // open opens a daemon over the file as it is.
 func (r *rig) open(options ...func(*Options)) {
 	r.t.Helper()
+	if r.Daemon != nil {
+		r.Daemon.Close() // it may never have served
+	}
 	r.log = new(lockedLog)
 	o := Options{ConfigPath: r.path, Log: slog.New(slog.NewTextHandler(r.log, nil))}
 	for _, set := range options {
@@ -93,7 +96,7 @@ func (r *rig) open(options ...func(*Options)) {
 		r.t.Fatal(err)
 	}
 	r.Daemon, r.ended = d, make(chan error, 1)
-	r.t.Cleanup(func() { d.proxyListener.Close() })
+	r.t.Cleanup(d.Close)
 }
 
 // serve starts serving; the test ends it, or its cleanup does.

@@ -107,7 +107,7 @@ func TestDamagedStateIsSetAside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, vm("", "a http://127.0.0.1:1 m1"))
-			r.proxyListener.Close()
+			r.Close()
 			if err := os.MkdirAll(r.state, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,10 @@ func TestDamagedStateIsSetAside(t *testing.T) {
 // A state directory that cannot be used is told, once, and serving goes on.
 func TestStateThatCannotBeWritten(t *testing.T) {
 	r := newRig(t, vm("", "a http://127.0.0.1:1 m1"))
-	r.proxyListener.Close()
+	r.Close()
+	if err := os.RemoveAll(r.state); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(r.state, []byte("a file where a directory should be"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +238,7 @@ func TestMain(m *testing.M) {
 // that was surely on disk by then, and nothing else behind for good.
 func TestStateSurvivesKill(t *testing.T) {
 	r := newRig(t, vm("", "a http://127.0.0.1:1 m1"))
-	r.proxyListener.Close()
+	r.Close()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
