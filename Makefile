@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz cross e2e web pictures agents clean
+.PHONY: build demo test lint unit drill fuzz cross e2e web bench-smoke bench pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -16,7 +16,7 @@ build: ## one static binary
 demo: ## fake upstreams that fail, and a client that never notices
 	@$(GO) run ./cmd/understudy demo
 
-test: lint unit drill fuzz cross e2e web ## everything; .ci/run calls this
+test: lint unit drill fuzz cross e2e web bench-smoke ## everything; .ci/run calls this
 
 lint: ## formatting, vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w on these'; exit 1; }
@@ -43,6 +43,12 @@ e2e: ## the vendors' own SDKs against the real binary
 
 web: ## the dashboard in a real browser
 	@sh tools/web.sh
+
+bench-smoke: ## the measurements' own tests: do they run, is every figure there
+	@sh tools/bench.sh -smoke
+
+bench: ## understudy beside other proxies, five minutes (docs/performance.md)
+	@sh tools/bench.sh
 
 pictures: ## the README's pictures of the dashboard, taken anew
 	@PICTURES=../../../docs/images sh tools/web.sh -run Pictures -count=1

@@ -1,0 +1,3 @@
+module understudy/bench
+
+go 1.26.0

@@ -1,0 +1,23 @@
+#!/bin/sh
+# understudy measured beside Go's bare ReverseProxy, nginx and HAProxy. Arguments go
+# to the driver; with -smoke its own tests run before it. Where nginx and HAProxy cannot
+# be had the measurement is named as not run; in CI that is a failure.
+set -eu
+cd "$(dirname "$0")/../bench"
+missing() {
+	PATH=$PATH:/usr/sbin
+	! command -v nginx >/dev/null 2>&1 || ! command -v haproxy >/dev/null 2>&1
+}
+if missing && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+	apt-get install -y -q nginx-light haproxy >/dev/null || true
+fi
+if missing || [ "$(uname)" != Linux ]; then
+	echo 'NOT RUN: bench (it needs Linux, nginx and haproxy)'
+	[ "${CI:-}" != true ] || exit 1
+	exit 0
+fi
+if [ "${1:-}" = -smoke ]; then
+	go vet .
+	go test ./...
+fi
+exec go run . "$@"
