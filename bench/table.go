@@ -112,7 +112,7 @@ func (b *bench) progress(rep int, s step, r *row, o outcome) {
 func (b *bench) report(rows []*row) error {
 	if b.json != "-" {
 		fmt.Print(about(b))
-		render(os.Stdout, rows, columns())
+		render(os.Stdout, rows, columns(), b.smoke)
 	}
 	return b.save(struct {
 		About string `json:"about"`
@@ -143,18 +143,22 @@ func about(b *bench) string {
 		commit = strings.TrimSpace(string(out))
 	}
 	return fmt.Sprintf("understudy %s, %s, %d cores shared by proxy, upstream and generator; %s;\nratios to the %s of the same repetition\n\n",
-		commit, runtime.Version(), runtime.NumCPU(), times(b.reps), bare)
+		commit, runtime.Version(), runtime.NumCPU(), times(b.reps, b.smoke), bare)
 }
 
-func times(reps int) string {
+func times(reps int, smoke bool) string {
+	if smoke {
+		return "a smoke test, too short for its figures to mean anything"
+	}
 	if reps == 1 {
 		return "one repetition"
 	}
 	return fmt.Sprintf("medians of %d repetitions", reps)
 }
 
-// render prints the rows, the goals and how our own rows stand to them.
-func render(to io.Writer, rows []*row, columns []column) {
+// render prints the rows, the goals and, unless it was a smoke test, how our own rows
+// stand to them.
+func render(to io.Writer, rows []*row, columns []column, smoke bool) {
 	lines := [][]string{{""}, {""}}
 	for _, c := range columns {
 		lines[0], lines[1] = append(lines[0], c.head), append(lines[1], heading(c))
@@ -172,7 +176,7 @@ func render(to io.Writer, rows []*row, columns []column) {
 	}
 	lines = append(lines, make([]string, len(goals)), goals, beyond)
 	for _, r := range rows {
-		if !r.Judged {
+		if !r.Judged || smoke {
 			continue
 		}
 		line := []string{r.Name}

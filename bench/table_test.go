@@ -37,7 +37,7 @@ understudy, chain          met         met
 
 func TestTheTableLinesUp(t *testing.T) {
 	var got strings.Builder
-	render(&got, someRows(), someColumns)
+	render(&got, someRows(), someColumns, false)
 	if strings.TrimSpace(got.String()) != strings.TrimSpace(wantTable) {
 		t.Errorf("got\n%s\nwant\n%s", got.String(), wantTable)
 	}

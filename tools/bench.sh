@@ -17,7 +17,8 @@ if missing || [ "$(uname)" != Linux ]; then
 	exit 0
 fi
 if [ "${1:-}" = -smoke ]; then
-	go vet .
+	go vet ./...
+	go tool -modfile=../tools/go.mod staticcheck ./...
 	go test ./...
 fi
 exec go run . "$@"
