@@ -174,7 +174,7 @@ func (d *decoder) absoluteURL(n *node, want string, schemes ...string) *url.URL 
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" {
-		d.errorOn(n, "no URL", "write "+want)
+		d.errorOn(n, "a URL without a host, or with a part that is wrong", "write "+want)
 		return nil
 	}
 	if p := u.Port(); p != "" {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"regexp"
+	"sync"
 	"time"
 )
 
@@ -12,6 +13,8 @@ const promptTooLong = `context_length_exceeded|string_above_max_length|exceed_co
 	`maximum context length|maximum prompt length|available context size|exceeds? (?:the )?(?:model'?s )?context|` +
 	`longer than the model'?s context length|context window|too many (?:input )?tokens|` +
 	`input token count.{0,80}exceeds the maximum|reduce the length of the (?:messages|prompt|input)`
+
+var promptTooLongRegexp = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + promptTooLong) })
 
 // BuiltInRules are the rules that apply where a file has no rules key. Together
 // they say: a client's mistake goes back to the client, what waiting heals is
@@ -27,7 +30,7 @@ func BuiltInRules() []Rule {
 	}
 	tooLong := rule("prompt too long", "next", "client")
 	tooLong.BodySource = promptTooLong
-	tooLong.Body = regexp.MustCompile("(?i)" + promptTooLong)
+	tooLong.Body = promptTooLongRegexp()
 
 	quota := rule("quota", "freeze", "quota")
 	quota.Freeze = time.Hour

@@ -144,7 +144,7 @@ func (d *decoder) each(n *node, f func(*node)) {
 			return
 		}
 		leave := d.enter("[" + itoa(i) + "]")
-		if item.kind == kindNull && !item.aliased() {
+		if item.kind == kindNull {
 			d.errorOn(item, "an item of the list is empty", "write it, or remove it")
 		} else {
 			f(item)
@@ -266,10 +266,7 @@ func (d *decoder) length(n *node, unit time.Duration, low lowest) (time.Duration
 	if !d.wantNumber(n, want) {
 		return 0, false
 	}
-	v := time.Duration(0)
-	if math.Abs(n.num) <= maxSeconds {
-		v = time.Duration(n.num * float64(unit))
-	}
+	least, most := lengthRange(unit)
 	rng := "more than 0"
 	if low == zeroUp {
 		rng = "0 or more"
@@ -277,12 +274,12 @@ func (d *decoder) length(n *node, unit time.Duration, low lowest) (time.Duration
 	switch {
 	case n.num < 0, low == positive && n.num == 0:
 		d.errorOn(n, number(n.num)+" is out of range", "write "+rng)
-	case n.num*unit.Seconds() > maxSeconds:
+	case n.num > most:
 		d.errorOn(n, "longer than 30 years", "write at most 1,000,000,000 seconds")
-	case n.num > 0 && v < time.Millisecond:
-		d.errorOn(n, "shorter than a millisecond", "write "+rng+", at least 0.001")
+	case n.num > 0 && n.num < least:
+		d.errorOn(n, "shorter than a millisecond", "write "+rng+", at least "+number(least))
 	default:
-		return v, true
+		return time.Duration(n.num * float64(unit)), true
 	}
 	return 0, false
 }
@@ -293,11 +290,13 @@ func (d *decoder) span(n *node) (time.Duration, bool) {
 	if n.kind != kindText {
 		return d.length(n, time.Second, positive)
 	}
+	if !timeText.MatchString(n.text) {
+		d.errorOn(n, quoteValue(n.text)+" is no time", cure)
+		return 0, false
+	}
 	v, err := time.ParseDuration(strings.TrimSpace(n.text))
 	switch {
-	case err != nil:
-		d.errorOn(n, quoteValue(n.text)+" is no time", cure)
-	case v < time.Millisecond || v.Seconds() > maxSeconds:
+	case err != nil || v < time.Millisecond || v.Seconds() > maxSeconds:
 		d.errorOn(n, quoteValue(n.text)+" is out of range", cure)
 	default:
 		return v, true
@@ -310,9 +309,9 @@ func (d *decoder) share(n *node) (float64, bool) {
 	if n.kind != kindText {
 		return d.ratio(n, 1)
 	}
-	digits, percent := strings.CutSuffix(strings.TrimSpace(n.text), "%")
-	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
-	if !percent || err != nil || !(v > 0 && v <= 100) {
+	digits := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(n.text), "%"))
+	v, err := strconv.ParseFloat(digits, 64)
+	if !shareText.MatchString(n.text) || err != nil || v == 0 {
 		d.errorOn(n, quoteValue(n.text)+" is no share", "write more than 0%, at most 100%, or a number of at most 1")
 		return 0, false
 	}
@@ -336,7 +335,11 @@ func (d *decoder) whole(n *node, low, high int64) (int64, bool) {
 		return 0, false
 	}
 	if n.kind != kindInt {
-		d.errorOn(n, "no whole number", "write one without a point, "+wholeRange(low, high))
+		what := "no whole number"
+		if n.pointed(low, high) {
+			what = "a whole number with a point"
+		}
+		d.errorOn(n, what, "write one without a point, "+wholeRange(low, high))
 		return 0, false
 	}
 	cure := "write " + wholeRange(low, high)
@@ -381,27 +384,49 @@ func sizeText(n int64) string {
 
 // size is a number of bytes, or text such as "64 MiB".
 func (d *decoder) size(n *node, low int64) (int64, bool) {
-	v := n.int
 	if n.kind == kindText {
-		ok := false
-		for _, u := range sizeUnits {
-			if digits, found := strings.CutSuffix(n.text, u.name); found {
-				i, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
-				if v, ok = i*u.size, err == nil && i >= 0 && i <= maxSize/u.size; ok {
-					break
-				}
-			}
-		}
-		if !ok {
-			d.errorOn(n, "no size", "write a number of bytes, or one with KiB, MiB or GiB")
+		v, ok := d.sizeText(n)
+		if ok && v < low {
+			d.errorOn(n, "a size that is out of range", "write at least "+sizeText(low))
 			return 0, false
 		}
-	} else if _, ok := d.whole(n, 0, maxSize); !ok {
+		return v, ok
+	}
+	least := low
+	if n.kind == kindInt {
+		least = 0 // so that what is too small is told in KiB and MiB below
+	}
+	if _, ok := d.whole(n, least, maxSize); !ok {
 		return 0, false
 	}
-	if v < low {
-		d.errorOn(n, sizeText(v)+" is out of range", "write at least "+sizeText(low))
+	if n.int < low {
+		d.errorOn(n, sizeText(n.int)+" is out of range", "write at least "+sizeText(low))
 		return 0, false
 	}
-	return v, true
+	return n.int, true
+}
+
+// sizeText reads a size such as "64 MiB".
+func (d *decoder) sizeText(n *node) (int64, bool) {
+	if !sizeWords.MatchString(n.text) {
+		d.errorOn(n, "no size", "write a number of bytes, or one with KiB, MiB or GiB")
+		return 0, false
+	}
+	for _, u := range sizeUnits {
+		digits, found := strings.CutSuffix(n.text, u.name)
+		if !found {
+			continue
+		}
+		if i, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64); err == nil && i <= maxSize/u.size {
+			return i * u.size, true
+		}
+	}
+	d.errorOn(n, "a size that is out of range", "write at most "+sizeText(maxSize))
+	return 0, false
+}
+
+// pointed reports a whole number of a range that is written with a point, which JSON
+// cannot tell from one without.
+func (n *node) pointed(low, high int64) bool {
+	return n.kind == kindFloat && n.num == math.Trunc(n.num) && float64(low) <= n.num && n.num <= float64(high)
 }

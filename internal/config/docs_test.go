@@ -176,8 +176,8 @@ func keyTable(s Section) string {
 		if k.Required {
 			name += " (required)"
 		}
-		def := k.Default
-		if def != "" && !strings.Contains(def, "'s") && !strings.HasPrefix(def, "see") {
+		def := k.ShownDefault()
+		if def != "" && k.DefaultWords == "" {
 			def = "`" + def + "`"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, k.Type, def, k.Range, k.Doc)
@@ -191,7 +191,7 @@ func TestSchemaIsComplete(t *testing.T) {
 			t.Errorf("%q has no description", s.Path)
 		}
 		for _, k := range s.Keys {
-			if k.Name == "" || k.Type == "" || !strings.HasSuffix(k.Doc, ".") {
+			if k.Name == "" || k.Type == "" || !strings.HasSuffix(k.Doc, ".") || len(k.form) == 0 {
 				t.Errorf("%s.%s: %+v", s.Path, k.Name, k)
 			}
 		}

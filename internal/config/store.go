@@ -1,16 +1,17 @@
 package config
 
 var storeTable = &table[Store]{
-	path: "store",
-	doc:  "A store that several processes share for freezes. Sessions need none: where they go is computed. It has no effect yet.",
+	path:     "store",
+	together: oneOfKeys("oneOf", "url", "url_env"),
+	doc:      "A store that several processes share for freezes. Sessions need none: where they go is computed. It has no effect yet.",
 	keys: []key[Store]{
-		custom(Key{Name: "url", Type: "redis URL", Doc: "Where the store is: redis:// or rediss://, with user and password if it wants them.", Secret: true}, func(d *decoder, n *node, s *Store) {
+		custom(Key{Name: "url", Type: "redis URL", Doc: "Where the store is: redis:// or rediss://, with user and password if it wants them.", form: urlForm(false, "redis", "rediss"), Secret: true}, func(d *decoder, n *node, s *Store) {
 			d.oneCredential(n, &s.URL, func() (Credential, bool) {
 				text, ok := d.secret(n)
 				return LiteralCredential(text.Reveal()), ok && d.storeURL(n)
 			})
 		}),
-		custom(Key{Name: "url_env", Type: "name of a variable", Doc: "The environment variable that holds url."}, func(d *decoder, n *node, s *Store) {
+		custom(Key{Name: "url_env", Type: "name of a variable", Doc: "The environment variable that holds url.", form: variableForm()}, func(d *decoder, n *node, s *Store) {
 			d.oneCredential(n, &s.URL, func() (Credential, bool) { return d.variable(n) })
 		}),
 		text("prefix", "understudy:", "What every key in the store begins with.", func(s *Store) *string { return &s.Prefix }),
@@ -34,8 +35,9 @@ func (d *decoder) store(n *node) *Store {
 }
 
 var requestLogTable = &table[RequestLog]{
-	path: "request_log",
-	doc:  "The log of requests on disk, in state_dir.",
+	path:  "request_log",
+	empty: true,
+	doc:   "The log of requests on disk, in state_dir.",
 	keys: []key[RequestLog]{
 		whole("keep", 10_000, 0, maxCount, "How many requests are kept, the newest; 0 = none.", func(l *RequestLog) *int { return &l.Keep }),
 		whole("days", 7, 0, maxCount, "After how many days a request is deleted; 0 = never for its age.", func(l *RequestLog) *int { return &l.Days }),

@@ -321,10 +321,10 @@ func isDefault(key config.Key, text string) bool {
 }
 
 func (c *call) byDefault(key config.Key) string {
-	if key.Default == "" {
+	if key.ShownDefault() == "" {
 		return "nothing"
 	}
-	return key.Default
+	return key.ShownDefault()
 }
 
 // valueText is a value for people and logs; a secret is masked.

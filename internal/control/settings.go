@@ -24,7 +24,7 @@ func setServer(c *call) (string, error) {
 	if len(c.args) == 0 {
 		t := newTable("key", "takes", "default", "what it is")
 		for _, k := range numericKeys() {
-			t.row(k.Name, strings.TrimSpace(k.Type+" "+k.Range), k.Default, k.Doc)
+			t.row(k.Name, strings.TrimSpace(k.Type+" "+k.Range), k.ShownDefault(), k.Doc)
 		}
 		return t.String(), nil
 	}
@@ -33,7 +33,7 @@ func setServer(c *call) (string, error) {
 		return "", err
 	}
 	if len(c.args) == 1 {
-		return fmt.Sprintf("%s (%s; default %s): %s", key.Name, strings.TrimSpace(key.Type+" "+key.Range), key.Default, key.Doc), nil
+		return fmt.Sprintf("%s (%s; default %s): %s", key.Name, strings.TrimSpace(key.Type+" "+key.Range), key.ShownDefault(), key.Doc), nil
 	}
 	var did string
 	notes, err := c.edit(func(f *file) (out config.Source, err error) {
