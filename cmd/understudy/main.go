@@ -31,6 +31,7 @@ type grammar struct {
 	Explain explainCommand `cmd:"" help:"Tell how a request went, and why."`
 	Rules   rulesCommand   `cmd:"" help:"Try rules on failures, made up or logged."`
 	Init    initCommand    `cmd:"" help:"Write a commented configuration to start from."`
+	Schema  schemaCommand  `cmd:"" help:"Print the JSON Schema of the configuration, for editors."`
 	Demo    demoCommand    `cmd:"" help:"Show what it does, with fake upstreams and no key."`
 	Drill   drillCommand   `cmd:"" help:"Put a configuration through faults, with fake upstreams, and print a scorecard."`
 	Version versionCommand `cmd:"" help:"Print the version."`
