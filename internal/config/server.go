@@ -60,7 +60,7 @@ var serverTable = &table[Server]{
 		custom(Key{Name: "tls_cert", Type: "path", Doc: "Certificate chain of the proxy listener, PEM; with tls_key.", form: lineForm()}, func(d *decoder, n *node, s *Server) { s.TLSCert, _ = d.filePath(n) }),
 		custom(Key{Name: "tls_key", Type: "path", Doc: "Private key of tls_cert, PEM.", form: lineForm()}, func(d *decoder, n *node, s *Server) { s.TLSKey, _ = d.filePath(n) }),
 		size("max_held_bytes", 0, 0, "How much memory all held bodies and answers may take together; 0 = no limit. It has no effect yet.", func(s *Server) *int64 { return &s.MaxHeldBytes }),
-		seconds("queue_timeout", 0, zeroUp, "How long a request waits for a candidate at its max_parallel; 0 = goes on to the next at once.", func(s *Server) *dur { return &s.QueueTimeout }),
+		seconds("queue_timeout", 0, zeroUp, "How long a request waits for room where every candidate that is left is at a limit of its own; 0 = not at all.", func(s *Server) *dur { return &s.QueueTimeout }),
 	},
 }
 

@@ -126,6 +126,8 @@ func (b *builder) candidate(chain *route.Chain, rc *route.Candidate) Candidate {
 		LastError: b.prose(count.LastError), LastErrorAt: moment(count.LastErrorAt), Tokens: tokens(&s.Tokens),
 		RPM: s.RPM, TPM: s.TPM, Windows: windows(&s), History: history(&s), Settings: b.settings(&rc.Candidate),
 	}
+	limit, _, waiting := board.Crowd(key, proxy.Limits(rc), b.now)
+	c.AtLimit, c.Waiting = limit.String(), waiting
 	if s.LastErrorAt.After(count.LastErrorAt) {
 		c.LastError, c.LastErrorAt = b.prose(s.LastError), moment(s.LastErrorAt)
 	}

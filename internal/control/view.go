@@ -163,6 +163,10 @@ type Candidate struct {
 	SecondsLeft int64  `json:"seconds_left"`
 	Reason      string `json:"reason"`
 	InFlight    int    `json:"in_flight"`
+	// AtLimit is the limit of ours that keeps requests out now, max_parallel, rpm or
+	// tpm, and Waiting how many wait for room; "" and 0 where there is none.
+	AtLimit string `json:"at_limit"`
+	Waiting int    `json:"waiting"`
 	Counts
 	Freezes             int64      `json:"freezes"`
 	Hedged              int64      `json:"hedged"`

@@ -53,7 +53,6 @@ type Board struct {
 	mu      sync.Mutex
 	entries map[Key]*entry
 	changed chan struct{} // nil while nobody listens
-	room    chan struct{} // likewise, for settled leases
 }
 
 // entry is everything about one key. Fields are guarded by the board's mutex.
@@ -72,6 +71,8 @@ type entry struct {
 	trial *Lease
 	// meter counts for limits; nil while none was asked for.
 	meter *meter
+	// line is who waits for room; nil while nobody does.
+	line *line
 
 	freezes, hedges int64
 	lastError       string

@@ -108,11 +108,9 @@ func (l *Lease) Settle(o Outcome, now time.Time, s Strike) {
 	for i := range l.wider {
 		l.wider[i].end(l)
 	}
-	room := b.room
-	b.room = nil
+	b.serve(l.own.key, e, now)
 	b.mu.Unlock()
 	wake(c)
-	wake(room)
 }
 
 // end counts the lease out and gives a trial's place back. The board's mutex is held.

@@ -85,12 +85,13 @@ func (m *meter) over(l Limits, inFlight int, now time.Time) (Limit, time.Duratio
 	return Unlimited, 0
 }
 
-// Enter is Acquire within limits. A freeze keeps out before a limit does; nothing
-// is counted for who is refused.
+// Enter is Acquire within limits. A freeze keeps out before a limit does, and so does
+// who waits for room already (Wait); nothing is counted for who is refused.
 func (b *Board) Enter(k Key, l Limits, now time.Time, last bool, wider ...Key) (*Lease, Refusal, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.entry(k)
+	b.serve(k, e, now) // who waits comes first
 	if freeze, refused := b.refusal(e, now, last, wider); refused {
 		return nil, Refusal{Freeze: freeze}, false
 	}
@@ -100,7 +101,15 @@ func (b *Board) Enter(k Key, l Limits, now time.Time, last bool, wider ...Key) (
 	if limit, wait := e.meter.over(l, e.inFlight, now); limit != Unlimited {
 		return nil, Refusal{Limit: limit, Wait: wait}, false
 	}
-	if e.meter == nil {
+	if e.line != nil {
+		return nil, Refusal{Limit: l.first()}, false
+	}
+	return b.admit(k, e, l, wider, now), Refusal{}, true
+}
+
+// admit grants a lease that counts for limits. b.mu is held.
+func (b *Board) admit(k Key, e *entry, l Limits, wider []Key, now time.Time) *Lease {
+	if e.meter == nil && l != (Limits{}) {
 		e.meter = new(meter)
 	}
 	if l.RPM > 0 {
@@ -108,7 +117,7 @@ func (b *Board) Enter(k Key, l Limits, now time.Time, last bool, wider ...Key) (
 	}
 	lease := b.grant(k, e, wider, now)
 	lease.metered = l.TPM > 0
-	return lease, Refusal{}, true
+	return lease
 }
 
 // Spend counts tokens against the limit of the minute, where the lease has one. It
@@ -124,16 +133,4 @@ func (l *Lease) Spend(tokens int64, now time.Time) {
 	m.forget(now)
 	m.spent = append(m.spent, spending{now, tokens})
 	m.total += tokens
-}
-
-// Room returns a channel that is closed when a lease is next settled, of whatever
-// key. Who waits for room asks for the channel first and tries to enter after, so
-// that no settling falls in between.
-func (b *Board) Room() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.room == nil {
-		b.room = make(chan struct{})
-	}
-	return b.room
 }

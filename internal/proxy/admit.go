@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ type request struct {
 	several  bool   // whose query names different models
 	ignored  bool   // an ignored endpoint
 	client   string // the name of the client key it came with
+	remote   string // the address it came from
 	clientOf *client
 	secrets  []string // the client's own, for the redactor
 }
@@ -60,9 +62,22 @@ func (q *request) quote(s *Snapshot, text string, max int) string {
 	return (&quoter{base: s.Redact, secrets: q.secrets}).Quote(text, max)
 }
 
+// whose is the client as far as taking turns goes: the one whose key it is, else the
+// host that it comes from.
+func (q *request) whose() string {
+	if q.client != "" {
+		return "key:" + q.client
+	}
+	host, _, err := net.SplitHostPort(q.remote)
+	if err != nil {
+		host = q.remote
+	}
+	return "host:" + host
+}
+
 // admit reads the request whole. A refusal is an answer that calls nobody.
 func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*request, *answer) {
-	req := &request{id: newID(), start: time.Now(), method: r.Method, header: r.Header, http10: !r.ProtoAtLeast(1, 1), http2: r.ProtoAtLeast(2, 0)}
+	req := &request{id: newID(), start: time.Now(), method: r.Method, remote: r.RemoteAddr, header: r.Header, http10: !r.ProtoAtLeast(1, 1), http2: r.ProtoAtLeast(2, 0)}
 	req.path, req.query, _ = strings.Cut(r.RequestURI, "?")
 	req.endpoint = wire.ParseEndpoint(r.Method, req.path, req.query)
 	req.secrets = clientSecrets(r.Header, req.query)

@@ -45,8 +45,17 @@ func New(s *Snapshot, board *health.Board, ledger *stats.Ledger, transports *Tra
 }
 
 // Swap puts another snapshot in place at once and returns the former one. Running
-// requests finish on theirs.
-func (h *Handler) Swap(s *Snapshot) *Snapshot { return h.snap.Swap(s) }
+// requests finish on theirs; only limits hold for them too, those that wait for room
+// among them.
+func (h *Handler) Swap(s *Snapshot) *Snapshot {
+	former := h.snap.Swap(s)
+	limits := map[health.Key]health.Limits{}
+	for _, k := range s.keys {
+		limits[k.own] = k.limits
+	}
+	h.board.Relimit(func(k health.Key) (health.Limits, bool) { l, ok := limits[k]; return l, ok }, time.Now())
+	return former
+}
 
 // Snapshot is the one that new requests are served by.
 func (h *Handler) Snapshot() *Snapshot { return h.snap.Load() }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"understudy/internal/health"
@@ -10,8 +11,8 @@ import (
 	"understudy/internal/stats"
 )
 
-// limitsOf are a candidate's own.
-func limitsOf(c *route.Candidate) health.Limits {
+// Limits are a candidate's own.
+func Limits(c *route.Candidate) health.Limits {
 	return health.Limits{Parallel: c.MaxParallel, RPM: c.RPM, TPM: c.TPM}
 }
 
@@ -52,64 +53,157 @@ func atLimit(l health.Limits, which health.Limit) string {
 	return fmt.Sprintf("%d requests at once (%s)", l.Parallel, which)
 }
 
-// queues is how a walk waits for room at candidates that have as many requests in
-// flight as they may (queue_timeout).
-type queues struct {
-	room <-chan struct{}                // closed when there may be room; nil while nobody waits
-	ends map[*route.Candidate]time.Time // when the wait for each is over
+// A queueing is how a walk waits for room, where everybody who is left is at a limit
+// of ours (queue_timeout).
+type queueing struct {
+	full    []*seat // passed over for a limit
+	place   *health.Place
+	began   time.Time       // when it first waited; zero = it has not
+	due     time.Time       // when to look again
+	changed <-chan struct{} // closed when freezes change
 }
 
-// room is to be had before the candidate is asked for its lease; nil where nobody
-// would wait for it.
-func (w *walk) room(c *route.Candidate) <-chan struct{} {
-	if c.MaxParallel == 0 || w.s.Config.Server.QueueTimeout <= 0 {
+// ready receives when there is a lease; nil while nobody waits.
+func (q *queueing) ready() <-chan struct{} {
+	if q.place == nil {
 		return nil
 	}
-	return w.h.board.Room()
+	return q.place.Ready()
 }
 
-// queueUp has a candidate that is at its limit waited for, where that is a matter of
-// room and the time for it is not over. It is false where it is passed over.
-func (w *walk) queueUp(c *route.Candidate, n int, refusal health.Refusal, room <-chan struct{}, now time.Time) bool {
-	end, waited := w.queues.ends[c]
-	if !waited {
-		end = now.Add(w.s.Config.Server.QueueTimeout)
+// full notes a candidate that is at its limit, for when nobody else is left.
+func (w *walk) full(c *route.Candidate, n int, refusal health.Refusal) {
+	w.limited(c, refusal)
+	w.queueing.full = append(w.queueing.full, &seat{c: c, n: n})
+}
+
+// limits are a candidate's as they hold now, in whatever snapshot.
+func (w *walk) limits(c *route.Candidate) health.Limits {
+	if current := w.h.snap.Load(); current != w.s {
+		if k := current.keys[c.ID]; k != nil {
+			return k.limits
+		}
 	}
-	if refusal.Limit != health.Parallel || room == nil || !now.Before(end) {
-		w.limited(c, refusal)
+	return Limits(c)
+}
+
+// inLine says whether to wait for room at those that are at their limit, now that
+// nobody else is left: within queue_timeout, and only as long as that may help.
+func (w *walk) inLine(now time.Time) bool {
+	q, timeout := &w.queueing, w.s.Config.Server.QueueTimeout
+	if w.why != "" || len(q.full) == 0 || timeout <= 0 {
 		return false
 	}
-	if !waited {
-		if w.queues.ends == nil {
-			w.queues.ends = map[*route.Candidate]time.Time{}
-		}
-		w.queues.ends[c] = end
+	if w.spent() {
+		w.outOfLine("")
+		w.stop(chainSpent)
+		return false
 	}
-	w.queues.room = room
-	w.waiting = append(w.waiting, &seat{c: c, n: n, due: end, queued: true})
+	if q.began.IsZero() {
+		q.began = now
+	}
+	end := q.began.Add(timeout)
+	if q.place == nil {
+		wants := make([]health.Want, len(q.full))
+		for i, s := range q.full {
+			keys := w.s.keys[s.c.ID]
+			wants[i] = health.Want{Key: keys.own, Limits: w.limits(s.c), Wider: keys.wider}
+		}
+		q.place = w.h.board.Wait(w.req.whose(), now, wants...)
+	}
+	q.changed = w.h.board.Changed()
+	q.due = end
+	helps := false
+	for i, refusal := range q.place.Look(now) {
+		c := q.full[i].c
+		switch freeze := refusal.Freeze; {
+		case freeze.Until.After(now):
+			w.line(c, frozenFor(freeze, now))
+			helps = helps || freeze.Until.Before(end)
+			q.due = earlier(q.due, freeze.Until)
+		case refusal.Limit != health.Unlimited:
+			w.limited(c, refusal)
+			if refusal.Wait > 0 {
+				q.due = earlier(q.due, now.Add(refusal.Wait))
+			}
+			helps = helps || refusal.Wait == 0 || refusal.Wait < end.Sub(now)
+		}
+	}
+	select {
+	case <-q.place.Ready():
+		return true
+	default:
+	}
+	if !helps || !now.Before(end) {
+		waited := now.Sub(q.began)
+		if waited <= 0 {
+			w.outOfLine("")
+		} else {
+			w.outOfLine("; no room in " + waited.Round(time.Millisecond).String())
+		}
+		return false
+	}
 	return true
 }
 
-// roomed tries again for whoever waits for room.
-func (w *walk) roomed() {
-	w.queues.room = nil
-	var queued, others []*seat
-	for _, s := range w.waiting {
-		if s.queued {
-			queued = append(queued, s)
-		} else {
-			others = append(others, s)
-		}
+// earlier is the first of two moments.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
-	w.waiting = others
-	for _, s := range queued {
-		w.start(s.c, s.n)
+	return a
+}
+
+// outOfLine gives the place up, and with it a lease that nobody has taken. The trail
+// says what the waiting came to.
+func (w *walk) outOfLine(account string) {
+	q := &w.queueing
+	if q.place != nil {
+		if lease, _ := q.place.Leave(); lease != nil {
+			lease.Settle(health.Abandoned, time.Now(), health.Strike{})
+		}
+		q.place = nil
+	}
+	for _, s := range q.full {
+		w.remark(s.c, account)
+	}
+}
+
+// called makes the attempt for which there is room now.
+func (w *walk) called(now time.Time) {
+	q := &w.queueing
+	lease, i := q.place.Leave()
+	q.place = nil
+	s := q.full[i]
+	q.full = slices.Delete(q.full, i, i+1)
+	w.remark(s.c, "; room after "+now.Sub(q.began).Round(time.Millisecond).String())
+	id, missing := identify(s.c)
+	switch {
+	case missing != "":
+		w.skip(s.c, missing+" is not set", 0)
+	case w.spent():
+		w.stop(chainSpent)
+	case w.chain.Pool && w.round >= w.s.Config.Pool.MaxAttempts:
+		w.stop("max_attempts is used up")
+	default:
+		w.attempt(&seat{c: s.c, n: s.n + 1, lease: lease, id: id})
+		return
+	}
+	lease.Settle(health.Abandoned, now, health.Strike{})
+}
+
+// remark adds to the reason for which a candidate was passed over.
+func (w *walk) remark(c *route.Candidate, account string) {
+	for i := range w.record.Skips {
+		if s := &w.record.Skips[i]; s.Candidate == string(c.ID) && account != "" {
+			s.Reason += account
+		}
 	}
 }
 
 // limited notes a candidate that a limit of ours kept this request from.
 func (w *walk) limited(c *route.Candidate, refusal health.Refusal) {
-	w.skip(c, "at its limit of "+atLimit(limitsOf(c), refusal.Limit), 0)
+	w.skip(c, "at its limit of "+atLimit(w.limits(c), refusal.Limit), 0)
 	for i := range w.lines {
 		if w.lines[i].candidate == c && w.lines[i].tries == 0 {
 			w.lines[i].limited, w.lines[i].back = true, time.Now().Add(max(refusal.Wait, time.Second))

@@ -1,15 +1,12 @@
 package proxy
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"understudy/internal/drill"
-	"understudy/internal/stats"
 )
 
 // limited is a chain u1, u2 whose first candidate has limits.
@@ -139,77 +136,6 @@ func TestAllAtTheirLimits(t *testing.T) {
 		s.refused(got, 429)
 		equal(t, "Retry-After", got.header.Get("Retry-After"), "1")
 		s.from(<-one, "u1")
-	})
-}
-
-// queue_timeout waits for room at a candidate that has as many requests in flight as
-// it may; what comes first, room or the time's end, decides.
-func TestWaitingForRoom(t *testing.T) {
-	inBubble(t, "room comes", func(t *testing.T) {
-		s := newScene(t, limited("max_parallel: 1", "server: {queue_timeout: 30}"))
-		s.play("u1", after(5*time.Second, 0))
-		s.play("u2", sayPong)
-		var all []<-chan reply
-		for range 4 {
-			all = append(all, s.aside())
-		}
-		var took []time.Duration
-		for _, one := range all {
-			got := <-one
-			s.from(got, "u1")
-			took = append(took, got.took)
-		}
-		slices.Sort(took)
-		equal(t, "took", fmt.Sprint(took), "[5s 10s 15s 20s]")
-		equal(t, "calls", s.counts("u1", "u2"), []int{4, 0})
-		s.idle()
-	})
-	inBubble(t, "the time ends", func(t *testing.T) {
-		s := newScene(t, limited("max_parallel: 1", "server: {queue_timeout: 3}"))
-		s.play("u1", after(10*time.Second, 0))
-		s.play("u2", sayPong)
-		one := s.aside()
-		got := s.hi()
-		s.from(got, "u2")
-		equal(t, "took", got.took, 3*time.Second)
-		s.from(<-one, "u1")
-		s.idle()
-	})
-	inBubble(t, "chain_timeout ends first", func(t *testing.T) {
-		s := newScene(t, limited("max_parallel: 1", "server: {queue_timeout: 30, chain_timeout: 4}"))
-		s.play("u1", after(3*time.Second, 20*time.Second))
-		s.play("u2", sayPong)
-		one := s.aside()
-		got := s.hi()
-		s.refused(got, 502)
-		equal(t, "took", got.took, 4*time.Second)
-		s.from(<-one, "u1")
-		s.idle()
-	})
-	inBubble(t, "the client leaves", func(t *testing.T) {
-		s := newScene(t, limited("max_parallel: 1", "server: {queue_timeout: 30}"))
-		s.play("u1", after(10*time.Second, 0))
-		s.play("u2", sayPong)
-		one := s.aside()
-		leave := s.leaving(chatBody("vm", true))
-		s.till(2 * time.Second)
-		leave()
-		synctest.Wait()
-		if r := s.records(); len(r) != 1 || r[0].Ending != stats.Cancelled {
-			t.Errorf("booked %+v", r)
-		}
-		s.from(<-one, "u1")
-		equal(t, "calls", s.counts("u1", "u2"), []int{1, 0})
-		s.idle()
-	})
-	inBubble(t, "a limit of the minute is not waited for", func(t *testing.T) {
-		s := newScene(t, limited("max_parallel: 1, rpm: 1", "server: {queue_timeout: 30}"))
-		s.play("u1", sayPong)
-		s.play("u2", sayPong)
-		s.from(s.hi(), "u1")
-		got := s.hi()
-		s.from(got, "u2")
-		equal(t, "took", got.took, 0)
 	})
 }
 

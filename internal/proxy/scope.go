@@ -23,8 +23,9 @@ func Keys(c *route.Candidate) (own health.Key, wider []health.Key) {
 
 // A keyset is the keys of one identity, with which it stands and falls.
 type keyset struct {
-	own   health.Key
-	wider []health.Key
+	own    health.Key
+	wider  []health.Key
+	limits health.Limits
 }
 
 // at is the key that a freeze of some scope is put on; its own where it has none
@@ -50,7 +51,7 @@ func (s *Snapshot) stand() {
 					continue
 				}
 				own, wider := Keys(c)
-				s.keys[c.ID] = &keyset{own, wider}
+				s.keys[c.ID] = &keyset{own, wider, Limits(c)}
 				for _, k := range append(wider, own) {
 					s.sharing[k] = append(s.sharing[k], c.ID)
 				}

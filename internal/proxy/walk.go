@@ -19,19 +19,19 @@ import (
 // beside a silent one, on the same path.
 type walk struct {
 	*run
-	ctx     context.Context
-	queue   []*route.Candidate
-	passed  []*route.Candidate       // on probation with the trial taken: only where nobody is left
-	last    bool                     // the queue is passed, now
-	made    map[*route.Candidate]int // attempts made at those that are in the queue again
-	running []*seat
-	waiting []*seat // until they are tried again
-	lost    []*seat // given up, and not ended yet
-	reports chan report
-	proved  chan struct{} // some held answer has shown to be good
-	width   int           // attempts at once: 1, and one more for every hedge begun
-	hedgeAt time.Time     // when the next attempt starts beside the running ones; zero = never
-	queues  queues        // who waits for room at a candidate
+	ctx      context.Context
+	queue    []*route.Candidate
+	passed   []*route.Candidate       // on probation with the trial taken: only where nobody is left
+	last     bool                     // the queue is passed, now
+	made     map[*route.Candidate]int // attempts made at those that are in the queue again
+	running  []*seat
+	waiting  []*seat // until they are tried again
+	lost     []*seat // given up, and not ended yet
+	reports  chan report
+	proved   chan struct{} // some held answer has shown to be good
+	width    int           // attempts at once: 1, and one more for every hedge begun
+	hedgeAt  time.Time     // when the next attempt starts beside the running ones; zero = never
+	queueing queueing      // for room, where everybody who is left is at a limit
 }
 
 // seat is one candidate's turn in a walk.
@@ -44,7 +44,6 @@ type seat struct {
 	learn  *learner
 	cancel context.CancelCauseFunc
 	due    time.Time // when it is tried again
-	queued bool      // it waits for room, until then at most
 }
 
 // report is what an attempt came to.
@@ -86,16 +85,22 @@ func (r *run) walk(ctx context.Context) result {
 
 // loop starts attempts and decides on what they report, until there is a result.
 func (w *walk) loop() result {
+	defer func() {
+		if w.queueing.place != nil {
+			w.outOfLine("") // whatever happened: a lease that nobody takes would never be settled
+		}
+	}()
 	for {
 		for len(w.running)+len(w.waiting) < w.width && w.startNext() {
 			// One attempt, or as many at once as hedges have begun.
 		}
-		if len(w.running)+len(w.waiting) == 0 {
+		if len(w.running)+len(w.waiting) == 0 && !w.inLine(time.Now()) {
 			w.cancelRest(probe.ErrHedgeLost) // what was given up may not have ended yet
 			return result{exhausted: true}
 		}
 		rep, ok := w.wait()
 		if w.ctx.Err() != nil {
+			w.outOfLine("")
 			if ok {
 				w.settle(rep)
 			}
@@ -143,8 +148,9 @@ func (w *walk) wait() (report, bool) {
 		w.early.comment()
 	case <-due:
 		w.resume(time.Now())
-	case <-w.queues.room:
-		w.roomed()
+	case <-w.queueing.ready():
+		w.called(time.Now())
+	case <-w.queueing.changed: // the loop looks again
 	}
 	return report{}, false
 }
@@ -159,7 +165,10 @@ func (w *walk) nextDue() (at time.Time) {
 	for _, s := range w.waiting {
 		sooner(s.due)
 	}
-	if len(w.waiting) > 0 {
+	if w.queueing.place != nil {
+		sooner(w.queueing.due)
+	}
+	if len(w.waiting) > 0 || w.queueing.place != nil {
 		sooner(w.deadline)
 	}
 	sooner(w.hedgeAt)
@@ -226,14 +235,14 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 	}
 	now := time.Now()
 	keys := w.s.keys[c.ID]
-	room := w.room(c)
-	lease, refusal, ok := w.h.board.Enter(keys.own, limitsOf(c), now, w.last, keys.wider...)
+	lease, refusal, ok := w.h.board.Enter(keys.own, w.limits(c), now, w.last, keys.wider...)
 	switch freeze := refusal.Freeze; {
 	case ok:
 		w.attempt(&seat{c: c, n: n + 1, lease: lease, id: id})
 		return true
 	case refusal.Limit != health.Unlimited:
-		return w.queueUp(c, n, refusal, room, now)
+		w.full(c, n, refusal)
+		return false
 	case freeze.Until.After(now):
 		w.skip(c, frozenFor(freeze, now), freeze.Until.Sub(now))
 	default:

@@ -44,6 +44,7 @@ var (
 	infoDesc            = desc("candidate_info", "Always 1; says which identity stands where.", "virtual_model", "index", "candidate", "id")
 	attemptsDesc        = desc("candidate_attempts_total", "Attempts by what they turned out to be, per identity.", "id", "candidate", "model", "verdict")
 	candidateFlightDesc = desc("candidate_in_flight", "Attempts under way.", "id", "candidate", "model")
+	waitingDesc         = desc("candidate_waiting", "Requests that wait for room, each with every candidate that it waits for.", "id", "candidate", "model")
 	stateDesc           = desc("candidate_state", "1 for the state a candidate is in: ready, frozen, probation or disabled.", "id", "candidate", "model", "state")
 	leftDesc            = desc("candidate_freeze_seconds_left", "How long the running freeze still lasts; 0 without one.", "id", "candidate", "model")
 	freezesDesc         = desc("candidate_freezes_total", "How often it was frozen, by whomever.", "id", "candidate", "model")
@@ -67,7 +68,7 @@ func (collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc, archiveDesc, entriesDesc, droppedDesc,
 		modelRequestsDesc, modelFlightDesc, modelTokensDesc, modelLatencyDesc, modelFirstDesc,
-		infoDesc, attemptsDesc, candidateFlightDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
+		infoDesc, attemptsDesc, candidateFlightDesc, waitingDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
 	} {
 		out <- d
 	}

@@ -70,6 +70,7 @@ func (s sink) candidate(k *control.Candidate) {
 		s.counter(attemptsDesc, n, with(verdict)...)
 	}
 	s.gauge(candidateFlightDesc, float64(k.InFlight), labels...)
+	s.gauge(waitingDesc, float64(k.Waiting), labels...)
 	for _, state := range []string{control.StateReady, control.StateFrozen, control.StateProbation, control.StateDisabled} {
 		s.gauge(stateDesc, flag(k.State == state), with(state)...)
 	}
