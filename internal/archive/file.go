@@ -14,6 +14,8 @@ import (
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"understudy/internal/files"
 )
 
 // schemaVersion stands in the file's user_version. A file of another version is
@@ -110,7 +112,7 @@ func open(path string, options url.Values) (*sql.DB, error) {
 // and one of the machine at most the last moments, never the file. more are further
 // pragmas.
 func openWriter(ctx context.Context, path string, more ...string) (_ *sql.DB, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := files.MakePrivate(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
 	// SQLite gives its side files the same mode.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"understudy/internal/files"
 )
 
 // ErrChanged is returned by Write when the file on disk is no longer the one
@@ -97,7 +99,7 @@ func (s Source) Write() (err error) {
 	if _, err = s.unchanged(path); err != nil {
 		return err
 	}
-	if err = os.Rename(temp.Name(), path); err != nil {
+	if err = files.Replace(temp.Name(), path); err != nil {
 		return err
 	}
 	syncDir(filepath.Dir(path))

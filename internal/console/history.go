@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"understudy/internal/control"
+	"understudy/internal/files"
 )
 
 // maxHistory is how many lines are kept; the file may grow to twice as many before it
@@ -67,7 +68,7 @@ func (h *history) rewrite() error {
 		err = closed
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), h.path)
+		err = files.Replace(f.Name(), h.path)
 	}
 	if err != nil {
 		return fmt.Errorf("the history cannot be cut: %w", err)
@@ -99,7 +100,7 @@ func (h *history) add(line string) error {
 }
 
 func (h *history) keep(line string) error {
-	if err := os.MkdirAll(filepath.Dir(h.path), 0o700); err != nil {
+	if err := files.MakePrivate(filepath.Dir(h.path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(h.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/internal/files"
 	"understudy/internal/health"
 	"understudy/internal/owner"
 )
@@ -123,7 +124,7 @@ func sweep(path string) {
 // replace writes a file so that a crash at any moment leaves the former or the new
 // one whole.
 func replace(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := files.MakePrivate(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("make the state directory: %w", err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), partial(path)+"*")
@@ -139,7 +140,7 @@ func replace(path string, data []byte) error {
 		err = closed
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = files.Replace(f.Name(), path)
 	}
 	if err != nil {
 		return fmt.Errorf("write the state: %w", err)
