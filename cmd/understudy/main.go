@@ -35,6 +35,8 @@ type grammar struct {
 	Demo    demoCommand    `cmd:"" help:"Show what it does, with fake upstreams and no key."`
 	Drill   drillCommand   `cmd:"" help:"Put a configuration through faults, with fake upstreams, and print a scorecard."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+
+	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running process whether it serves; exit 0 or 1."`
 }
 
 // configFlag is the option that most commands share.
@@ -56,6 +58,9 @@ const gcPercent = 400
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if code, is := asService(); is {
+		os.Exit(code)
 	}
 	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }

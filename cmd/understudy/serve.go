@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -63,8 +62,7 @@ func (c *serveCommand) Run(std streams) error {
 	defer drain()
 	defer stop()
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	defer notify(signals)()
 	repl := c.console(mode, std, d, lines, ctx.Done(), log)
 	defer repl.end()
 	done := make(chan error, 1)
@@ -98,6 +96,9 @@ func (c *serveCommand) Run(std streams) error {
 				continue
 			}
 			end()
+			if grace := graceOf(s); grace > 0 {
+				defer time.AfterFunc(grace, stop).Stop()
+			}
 		}
 	}
 }
