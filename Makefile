@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz cross e2e web bench-smoke bench pictures agents clean
+.PHONY: build demo test lint unit drill fuzz cross e2e web bench-smoke bench bench-faults bench-scaling bench-crowd bench-profile pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -50,6 +50,19 @@ bench-smoke: ## the measurements' own tests: do they run, is every figure there
 
 bench: ## understudy beside other proxies, five minutes (docs/performance.md)
 	@sh tools/bench.sh
+
+bench-faults: ## the same while requests fail over, and while the first candidate is frozen
+	@sh tools/bench.sh -scenario faults
+
+bench-scaling: ## curves over models, streams, bodies and rules, drawn into docs/images
+	@mkdir -p dist && sh tools/bench.sh -scenario scaling -json ../dist/scaling.json
+	cd bench && $(GO) run ./curves ../dist/scaling.json ../docs/images
+
+bench-crowd: ## ten thousand streams at once
+	@sh tools/bench.sh -scenario crowd
+
+bench-profile: ## where CPU and memory go on four paths; profiles into dist/
+	@mkdir -p dist && sh tools/bench.sh -scenario profile -out ../dist
 
 pictures: ## the README's pictures of the dashboard, taken anew
 	@PICTURES=../../../docs/images sh tools/web.sh -run Pictures -count=1

@@ -119,6 +119,14 @@ func run(ctx context.Context, o options) (err error) {
 	switch o.scenario {
 	case "table":
 		return b.table(ctx)
+	case "faults":
+		return b.faults(ctx)
+	case "scaling":
+		return b.scaling(ctx)
+	case "crowd":
+		return b.crowd(ctx)
+	case "profile":
+		return b.profile(ctx)
 	}
 	return fmt.Errorf("-scenario %q is none of table, faults, scaling, crowd and profile", o.scenario)
 }

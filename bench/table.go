@@ -142,18 +142,19 @@ func about(b *bench) string {
 	if out, err := exec.Command("git", "-C", b.root, "describe", "--tags", "--always", "--dirty").Output(); err == nil {
 		commit = strings.TrimSpace(string(out))
 	}
-	return fmt.Sprintf("understudy %s, %s, %d cores shared by proxy, upstream and generator; %s;\nratios to the %s of the same repetition\n\n",
-		commit, runtime.Version(), runtime.NumCPU(), times(b.reps, b.smoke), bare)
+	return fmt.Sprintf("understudy %s, %s, %d cores shared by proxy, upstream and generator; %s\n\n",
+		commit, runtime.Version(), runtime.NumCPU(), b.how())
 }
 
-func times(reps int, smoke bool) string {
-	if smoke {
+// how says what the figures are.
+func (b *bench) how() string {
+	switch {
+	case b.smoke:
 		return "a smoke test, too short for its figures to mean anything"
+	case b.scenario == "crowd" || b.scenario == "profile" || b.reps == 1:
+		return "measured once"
 	}
-	if reps == 1 {
-		return "one repetition"
-	}
-	return fmt.Sprintf("medians of %d repetitions", reps)
+	return fmt.Sprintf("medians of %d repetitions", b.reps)
 }
 
 // render prints the rows, the goals and, unless it was a smoke test, how our own rows
@@ -174,7 +175,9 @@ func render(to io.Writer, rows []*row, columns []column, smoke bool) {
 	for _, c := range columns {
 		goals, beyond = append(goals, limit(c, c.goal)), append(beyond, limit(c, c.stretch))
 	}
-	lines = append(lines, make([]string, len(goals)), goals, beyond)
+	if strings.Join(goals[1:], "") != "" {
+		lines = append(lines, make([]string, len(goals)), goals, beyond)
+	}
 	for _, r := range rows {
 		if !r.Judged || smoke {
 			continue
@@ -186,6 +189,7 @@ func render(to io.Writer, rows []*row, columns []column, smoke bool) {
 		lines = append(lines, line)
 	}
 	align(to, lines)
+	fmt.Fprintf(to, "\nratios are to the %s, each within its repetition", bare)
 	for _, r := range rows {
 		if r.Bad > 0 {
 			fmt.Fprintf(to, "\n%s: %d answers were wrong, the last: %s", strings.TrimSpace(r.Name), r.Bad, r.Why)

@@ -33,6 +33,8 @@ understudy, chain   90.4  0.75        48.0
 goal                    ≤ 0.75        ≤ 48
 beyond it               ≤ 0.55
 understudy, chain          met         met
+
+ratios are to the bare ReverseProxy, each within its repetition
 `
 
 func TestTheTableLinesUp(t *testing.T) {
