@@ -122,6 +122,27 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// TestTemplatesForClients: both spellings of a template say the same.
+func TestTemplatesForClients(t *testing.T) {
+	for _, purpose := range Templates {
+		var both [2]*Config
+		for _, format := range []Format{YAML, TOML} {
+			cfg := noErrors(t, Source{Path: purpose + "." + format.String(), Format: format, Bytes: TemplateFor(purpose, format)})
+			first, _, _ := strings.Cut(string(TemplateFor(purpose, format)), "\n")
+			if want := map[Format]string{YAML: "# yaml-language-server: $schema=understudy.schema.json", TOML: "#:schema ./understudy.schema.json"}[format]; first != want {
+				t.Errorf("%s, %s: begins with %q", purpose, format, first)
+			}
+			both[format] = cfg
+		}
+		if diff := cmp.Diff(both[YAML], both[TOML], sameConfig, cmpopts.IgnoreFields(Config{}, "Source")); diff != "" {
+			t.Errorf("%s (-yaml +toml):\n%s", purpose, diff)
+		}
+	}
+	if string(TemplateFor("", YAML)) != string(Template(YAML)) {
+		t.Error("no purpose, no template")
+	}
+}
+
 // TestReference: the tables of docs/configuration.md are those of the schema.
 // With -update they are written.
 func TestReference(t *testing.T) {

@@ -281,6 +281,9 @@ func samples(t *testing.T) map[string]Map {
 	list["turned on"] = tree(t, YAML, turnedOn(string(src.Bytes)))
 	for _, f := range []Format{YAML, TOML} {
 		list["template "+f.String()] = tree(t, f, string(Template(f)))
+		for _, purpose := range Templates {
+			list["template for "+purpose+" "+f.String()] = tree(t, f, string(TemplateFor(purpose, f)))
+		}
 	}
 	b, err := os.ReadFile(reference)
 	if err != nil {

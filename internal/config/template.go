@@ -1,7 +1,7 @@
 package config
 
 import (
-	_ "embed"
+	"embed"
 	"slices"
 )
 
@@ -10,6 +10,8 @@ var (
 	templateYAML []byte
 	//go:embed template.toml
 	templateTOML []byte
+	//go:embed templates
+	templates embed.FS
 )
 
 // Template is a first configuration to start from, commented, with keys from
@@ -20,4 +22,20 @@ func Template(f Format) []byte {
 		return slices.Clone(templateTOML)
 	}
 	return slices.Clone(templateYAML)
+}
+
+// Templates names the purposes that there is a template for.
+var Templates = []string{"codex", "claude-code", "open-webui", "pool"}
+
+// TemplateFor is [Template] for a purpose, one of [Templates]. Any other gives
+// Template itself.
+func TemplateFor(purpose string, f Format) []byte {
+	if purpose == "pool" && f == TOML {
+		return Template(f)
+	}
+	text, err := templates.ReadFile("templates/" + purpose + "." + f.String())
+	if err != nil {
+		return Template(f)
+	}
+	return text
 }
