@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz cross e2e web bench-smoke bench bench-faults bench-scaling bench-crowd bench-profile pictures agents clean
+.PHONY: build demo test lint unit drill fuzz cross e2e web bench-smoke bench bench-faults bench-scaling bench-crowd bench-profile bench-micro pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -63,6 +63,9 @@ bench-crowd: ## ten thousand streams at once
 
 bench-profile: ## where CPU and memory go on four paths; profiles into dist/
 	@mkdir -p dist && sh tools/bench.sh -scenario profile -out ../dist
+
+bench-micro: ## Go benchmarks of the parts; BEFORE=commit compares with that one
+	@sh tools/micro.sh $(BEFORE)
 
 pictures: ## the README's pictures of the dashboard, taken anew
 	@PICTURES=../../../docs/images sh tools/web.sh -run Pictures -count=1

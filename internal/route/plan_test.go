@@ -289,16 +289,40 @@ func TestPlanProperties(t *testing.T) {
 }
 
 func BenchmarkPlan(b *testing.B) {
-	var ms []config.Candidate
-	for i := range 4 {
-		ms = append(ms, member(fmt.Sprintf("up-%d", i), float64(1+i)))
+	const session = "0198c2f4-6d3e-7b52-9b61-0d6b9e3c2a11"
+	equals := func(n int) (ms []config.Candidate) {
+		for i := range n {
+			ms = append(ms, member(fmt.Sprintf("up-%d", i), float64(1+i%4)))
+		}
+		return ms
 	}
-	c := pool(ms...)
-	for name, key := range map[string]string{"key": "0198c2f4-6d3e-7b52-9b61-0d6b9e3c2a11", "load": ""} {
-		b.Run(name, func(b *testing.B) {
+	tiers := func(n int) (each [][]config.Candidate) {
+		for _, m := range equals(n) {
+			each = append(each, []config.Candidate{m})
+		}
+		return each
+	}
+	well := func(ID) (string, bool) { return "", false }
+	for _, c := range []struct {
+		name, session string
+		chain         *Chain
+		frozen        func(ID) (string, bool)
+	}{
+		{"key", session, pool(equals(4)...), well},
+		{"load", "", pool(equals(4)...), well},
+		{"chain", "", chain(tiers(2)...), well},
+		{"frozen", "", chain(tiers(2)...), nil},
+		{"chain50", "", chain(tiers(50)...), well},
+		{"key50", session, pool(equals(50)...), well},
+	} {
+		if c.frozen == nil { // the first one
+			first := c.chain.Plan("", func(ID) int { return 0 }, well).Order[0].ID
+			c.frozen = func(id ID) (string, bool) { return "frozen", id == first }
+		}
+		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Plan(key, func(ID) int { return 1 }, func(ID) (string, bool) { return "", false })
+				c.chain.Plan(c.session, func(ID) int { return 1 }, c.frozen)
 			}
 		})
 	}

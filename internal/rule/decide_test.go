@@ -423,14 +423,33 @@ func TestDecisionProperties(t *testing.T) {
 	})
 }
 
+// BenchmarkDecide puts a failure to the built-in rules, and to many with expressions
+// of which none matches.
 func BenchmarkDecide(b *testing.B) {
-	s := New(nil, config.BuiltInRules())
 	f := &probe.Failure{Kind: probe.Status, Status: 503, Body: []byte(tooLong), Message: "overloaded", Text: "status 503"}
 	for f.Fault.String() != "server" {
 		f.Fault++
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Decide(Case{Failure: f, Attempts: 1}, freezeMax, 0.5)
+	sets := []struct {
+		name string
+		set  *Set
+	}{{"builtin", New(nil, config.BuiltInRules())}}
+	for _, n := range []int{1, 10, 100, 1000} {
+		var rules []config.Rule
+		for i := range n {
+			rules = append(rules, config.Rule{Action: "next", Body: regexp.MustCompile(fmt.Sprintf(`(?i)too long by %d tokens|quota of \d+ per %d minutes`, i, i))})
+		}
+		sets = append(sets, struct {
+			name string
+			set  *Set
+		}{fmt.Sprintf("regexes%d", n), New(nil, rules)})
+	}
+	for _, s := range sets {
+		b.Run(s.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.set.Decide(Case{Failure: f, Attempts: 1}, freezeMax, 0.5)
+			}
+		})
 	}
 }
