@@ -38,7 +38,8 @@ var may = map[string][]string{
 	"daemon":         {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files"},
 	"upstreamtest":   {},
 	"archtest":       {},
-	"cmd/understudy": {"daemon", "archive", "stats", "web", "console", "drill", "config", "route", "proxy", "control", "files"},
+	"movein":         {"config"},
+	"cmd/understudy": {"daemon", "archive", "stats", "web", "console", "drill", "config", "route", "proxy", "control", "files", "movein"},
 }
 
 // mustNot are imports from outside that a package has no business with.
@@ -49,6 +50,7 @@ var mustNot = map[string][]string{
 	"health": {"net/http", "encoding/json"},
 	"stats":  {"net/http"},
 	"config": {"net/http"},
+	"movein": {"net/http"},
 	"proxy":  {"github.com/goccy/go-yaml", "github.com/pelletier/go-toml/v2"},
 	"daemon": {},
 }
