@@ -32,6 +32,7 @@ type grammar struct {
 	Rules   rulesCommand   `cmd:"" help:"Try rules on failures, made up or logged."`
 	Init    initCommand    `cmd:"" help:"Write a commented configuration to start from."`
 	Schema  schemaCommand  `cmd:"" help:"Print the JSON Schema of the configuration, for editors."`
+	Import  importCommand  `cmd:"" help:"Turn the configuration of LiteLLM, CLIProxyAPI, claude-code-router or an older program into one."`
 	Demo    demoCommand    `cmd:"" help:"Show what it does, with fake upstreams and no key."`
 	Drill   drillCommand   `cmd:"" help:"Put a configuration through faults, with fake upstreams, and print a scorecard."`
 	Version versionCommand `cmd:"" help:"Print the version."`
