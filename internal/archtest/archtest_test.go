@@ -18,6 +18,11 @@ const root = "../.."
 // may says which of our packages each package may import: the table in
 // docs/architecture.md. A package that is not here may import none.
 var may = map[string][]string{
+	// Instances that share a store.
+	"health/healthtest":    {"health"},
+	"redisstore":           {"health"},
+	"redisstore/redistest": {},
+
 	"config":         {"files"},
 	"wire":           {},
 	"health":         {},
@@ -35,7 +40,7 @@ var may = map[string][]string{
 	"web/stage":      {"daemon", "web", "drill", "route", "stats", "health", "proxy"},
 	"console":        {"control", "files"},
 	"drill":          {"wire"},
-	"daemon":         {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files"},
+	"daemon":         {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files", "redisstore"},
 	"upstreamtest":   {},
 	"archtest":       {},
 	"movein":         {"config"},

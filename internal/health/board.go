@@ -52,6 +52,7 @@ func (s Standing) String() string {
 type Board struct {
 	mu      sync.Mutex
 	entries map[Key]*entry
+	peers   *Peers        // the other instances; nil without a store
 	changed chan struct{} // nil while nobody listens
 }
 
@@ -69,8 +70,15 @@ type entry struct {
 	epoch uint64
 	// trial is the one lease that tries the upstream out on probation.
 	trial *Lease
+	// trying is the instance that tries it instead; tried is when that began, or,
+	// where nobody does, when it was over.
+	trying string
+	tried  time.Time
 	// meter counts for limits; nil while none was asked for.
 	meter *meter
+	// reserving says that the store has been asked for a lease on behalf of the line,
+	// reserved that it has granted one which nobody has taken yet.
+	reserving, reserved bool
 	// line is who waits for room; nil while nobody does.
 	line *line
 
@@ -105,10 +113,11 @@ func (e *entry) standing(now time.Time) Standing {
 	}
 }
 
-// clear ends freeze and probation.
+// clear ends freeze, probation and trials.
 func (e *entry) clear() {
 	e.freeze = Freeze{}
 	e.trial = nil
+	e.trying, e.tried = "", time.Time{}
 }
 
 // Standing tells how k stands at now, with its freeze unless it is Ready; on
@@ -156,7 +165,9 @@ func (b *Board) InFlight(k Key) int {
 // frozen with, stand together. A frozen one is refused, with its freeze. On
 // probation the first caller gets the lease that is the trial; until that one is
 // settled, others are refused, with the freeze that is over, unless the caller has
-// no other upstream left and says so with last. A granted lease must be settled.
+// no other upstream left and says so with last. While another instance has the
+// trial, or is before this one in line for it, everybody here is one of the others.
+// A granted lease must be settled.
 func (b *Board) Acquire(k Key, now time.Time, last bool, wider ...Key) (*Lease, Freeze, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,10 +181,10 @@ func (b *Board) Acquire(k Key, now time.Time, last bool, wider ...Key) (*Lease, 
 // refusal is the freeze, of e's or of the wider keys', that keeps a caller out; of
 // several the one that is over last. b.mu is held.
 func (b *Board) refusal(e *entry, now time.Time, last bool, wider []Key) (Freeze, bool) {
-	freeze, refused := e.refusal(now, last)
+	freeze, refused := b.refusalAt(e, now, last)
 	for _, k := range wider {
 		if w := b.entries[k]; w != nil {
-			if f, no := w.refusal(now, last); no && (!refused || f.Until.After(freeze.Until)) {
+			if f, no := b.refusalAt(w, now, last); no && (!refused || f.Until.After(freeze.Until)) {
 				freeze, refused = f, true
 			}
 		}
@@ -181,13 +192,14 @@ func (b *Board) refusal(e *entry, now time.Time, last bool, wider []Key) (Freeze
 	return freeze, refused
 }
 
-// refusal is the freeze for which e lets nobody in now, if it lets nobody in.
-func (e *entry) refusal(now time.Time, last bool) (Freeze, bool) {
+// refusalAt is the freeze for which e lets nobody in now, if it lets nobody in. b.mu
+// is held.
+func (b *Board) refusalAt(e *entry, now time.Time, last bool) (Freeze, bool) {
 	switch e.standing(now) {
 	case Frozen:
 		return e.freeze, true
 	case Probation:
-		return e.freeze, e.trial != nil && !last
+		return e.freeze, !last && (e.trial != nil || b.elsewhere(e, now))
 	}
 	return Freeze{}, false
 }

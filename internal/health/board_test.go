@@ -209,7 +209,6 @@ func TestSuccessLiftsOnlyOlderAutomaticFreezes(t *testing.T) {
 		{"release of a newer attempt", Rule, 2, func(l *Lease) { l.Released(at(3)) }, Ready},
 		{"end of a newer attempt", Rule, 2, func(l *Lease) { l.Settle(OK, at(3), Strike{}) }, Ready},
 		{"newer attempt, frozen for a streak", Streak, 2, func(l *Lease) { l.Settle(OK, at(3), Strike{}) }, Ready},
-		{"newer attempt, frozen by a peer", Peer, 2, func(l *Lease) { l.Settle(OK, at(3), Strike{}) }, Ready},
 		{"newer attempt, frozen by a person", Person, 2, func(l *Lease) { l.Settle(OK, at(3), Strike{}) }, Frozen},
 		{"release, frozen by a person", Person, 2, func(l *Lease) { l.Released(at(3)) }, Frozen},
 		{"failure of a newer attempt", Rule, 2, func(l *Lease) { l.Settle(Failed, at(3), Strike{Counts: true}) }, Frozen},
@@ -261,11 +260,8 @@ func TestWhichFreezeHolds(t *testing.T) {
 		{"shorter automatic one", Rule, 10, Rule, 2, 1, 10, 1, Rule},
 		{"streak over a shorter rule", Rule, 10, Streak, 600, 1, 601, 1, Streak},
 		{"streak over a longer rule", Rule, 3600, Streak, 600, 1, 3600, 1, Rule},
-		{"peer extends", Rule, 10, Peer, 20, 1, 21, 1, Peer},
-		{"peer shorter", Rule, 10, Peer, 2, 1, 10, 1, Rule},
 		{"rule against a person", Person, 10, Rule, 3600, 1, 10, 1, Person},
 		{"streak against a person", Person, 10, Streak, 3600, 1, 10, 1, Person},
-		{"peer against a person", Person, 10, Peer, 3600, 1, 10, 1, Person},
 		{"person shortens a rule", Rule, 3600, Person, 5, 1, 6, 1, Person},
 		{"person extends a rule", Rule, 10, Person, 1e6, 1, 1e6 + 1, 1, Person},
 		{"person shortens a person", Person, 3600, Person, 5, 1, 6, 1, Person},
@@ -458,7 +454,7 @@ func TestNamesOfConstants(t *testing.T) {
 			t.Errorf("%d = %q, want %q", s, s, want)
 		}
 	}
-	for _, by := range []By{Rule, Streak, Person, Peer} {
+	for _, by := range []By{Rule, Streak, Person} {
 		text, _ := by.MarshalText()
 		var back By
 		if err := back.UnmarshalText(text); err != nil || back != by {

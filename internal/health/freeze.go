@@ -18,11 +18,9 @@ const (
 	Streak
 	// Person: somebody, by command. Nothing automatic touches such a freeze.
 	Person
-	// Peer: another process that shares its freezes.
-	Peer
 )
 
-var byWords = [...]string{Rule: "rule", Streak: "streak", Person: "person", Peer: "peer"}
+var byWords = [...]string{Rule: "rule", Streak: "streak", Person: "person"}
 
 // String returns the word used in files and views.
 func (by By) String() string {
@@ -53,6 +51,8 @@ type Freeze struct {
 	Until  time.Time `json:"until"` // the first moment at which it is over
 	Reason string    `json:"reason,omitempty"`
 	By     By        `json:"by"`
+	// From is the instance that it comes from; "" is this one.
+	From string `json:"from,omitempty"`
 	// Length is how long it was meant to last, in nanoseconds where it is
 	// saved; the measure for the next one (see Again).
 	Length time.Duration `json:"length"`
@@ -95,9 +95,13 @@ func (b *Board) Freeze(k Key, f Freeze, now time.Time) Freeze {
 	if f.By == Streak {
 		e.hedges++
 	}
+	if e.trial != nil {
+		b.post(letter{news: Tried, key: k})
+	}
+	e.clear()
 	e.freeze = f
 	e.epoch++
-	e.trial = nil
+	b.post(letter{news: Froze, freeze: f})
 	c := b.takeChanged()
 	b.mu.Unlock()
 	wake(c)
@@ -143,7 +147,7 @@ func (b *Board) Thaw(k Key, now time.Time) bool {
 	var c chan struct{}
 	if e := b.entries[k]; e != nil {
 		frozen = e.standing(now) == Frozen
-		e.clear()
+		b.lift(k, e, Person)
 	}
 	if frozen {
 		c = b.takeChanged()
@@ -157,11 +161,11 @@ func (b *Board) Thaw(k Key, now time.Time) bool {
 func (b *Board) ThawAll(now time.Time) int {
 	b.mu.Lock()
 	n := 0
-	for _, e := range b.entries {
+	for k, e := range b.entries {
 		if e.standing(now) == Frozen {
 			n++
 		}
-		e.clear()
+		b.lift(k, e, Person)
 	}
 	var c chan struct{}
 	if n > 0 {
@@ -170,6 +174,15 @@ func (b *Board) ThawAll(now time.Time) int {
 	b.mu.Unlock()
 	wake(c)
 	return n
+}
+
+// lift ends e's freeze and probation, and tells the others if there was one. b.mu is
+// held.
+func (b *Board) lift(k Key, e *entry, by By) {
+	if !e.freeze.Until.IsZero() {
+		b.post(letter{news: Thawed, key: k, by: by})
+	}
+	e.clear()
 }
 
 // Freezes returns the freezes that run at now, the soonest over first.

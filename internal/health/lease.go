@@ -35,6 +35,7 @@ type Lease struct {
 
 	settled bool // guarded by board.mu
 	metered bool // tokens count; fixed when it was granted
+	shared  bool // the other instances count it; fixed before anybody has the lease
 }
 
 // A stake is what a lease has to do with one key.
@@ -50,9 +51,10 @@ type stake struct {
 func (s *stake) begin(l *Lease, now time.Time) {
 	s.entry.inFlight++
 	s.epoch = s.entry.epoch
-	if s.entry.trial == nil && s.entry.standing(now) == Probation {
+	if s.entry.trial == nil && s.entry.trying == "" && s.entry.standing(now) == Probation {
 		s.trial = true
 		s.entry.trial = l
+		l.board.post(letter{news: Trying, key: s.key})
 	}
 }
 
@@ -108,6 +110,10 @@ func (l *Lease) Settle(o Outcome, now time.Time, s Strike) {
 	for i := range l.wider {
 		l.wider[i].end(l)
 	}
+	if l.shared {
+		e.meter.shut = shut{}
+		b.peers.over(l.own.key) // before anybody asks for the room
+	}
 	b.serve(l.own.key, e, now)
 	b.mu.Unlock()
 	wake(c)
@@ -118,15 +124,16 @@ func (s *stake) end(l *Lease) {
 	s.entry.inFlight--
 	if s.entry.trial == l {
 		s.entry.trial = nil
+		l.board.post(letter{news: Tried, key: s.key})
 	}
 }
 
 // vindicate lifts what a success of this lease lifts. The board's mutex is
 // held; the result is to be woken after unlocking.
 func (l *Lease) vindicate(now time.Time) chan struct{} {
-	lifted := l.own.vindicate(now)
+	lifted := l.own.vindicate(l.board, now)
 	for i := range l.wider {
-		lifted = l.wider[i].vindicate(now) || lifted
+		lifted = l.wider[i].vindicate(l.board, now) || lifted
 	}
 	if !lifted {
 		return nil
@@ -134,7 +141,7 @@ func (l *Lease) vindicate(now time.Time) chan struct{} {
 	return l.board.takeChanged()
 }
 
-func (s *stake) vindicate(now time.Time) (lifted bool) {
+func (s *stake) vindicate(b *Board, now time.Time) (lifted bool) {
 	e := s.entry
 	if s.epoch != e.epoch {
 		return false // frozen again since: this success is older news
@@ -147,7 +154,7 @@ func (s *stake) vindicate(now time.Time) (lifted bool) {
 	case Ready:
 		return false
 	}
-	e.clear()
+	b.lift(s.key, e, Rule)
 	return true
 }
 

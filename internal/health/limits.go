@@ -40,6 +40,15 @@ type meter struct {
 	began []time.Time // oldest first
 	spent []spending  // oldest first
 	total int64       // of spent
+	shut  shut
+}
+
+// shut is what the other instances' leases keep everybody out for, until a time:
+// asking again before could only give the same answer.
+type shut struct {
+	limits Limits // they were asked for
+	limit  Limit
+	until  time.Time
 }
 
 type spending struct {
@@ -85,9 +94,31 @@ func (m *meter) over(l Limits, inFlight int, now time.Time) (Limit, time.Duratio
 	return Unlimited, 0
 }
 
+// over says which limit keeps everybody out of e at now, as far as is known here, and
+// for how long.
+func (e *entry) over(l Limits, now time.Time) (Limit, time.Duration) {
+	if limit, wait := e.meter.over(l, e.inFlight, now); limit != Unlimited {
+		return limit, wait
+	}
+	if m := e.meter; m != nil && m.shut.limits == l && now.Before(m.shut.until) {
+		return m.shut.limit, m.shut.wait(now)
+	}
+	return Unlimited, 0
+}
+
 // Enter is Acquire within limits. A freeze keeps out before a limit does, and so does
-// who waits for room already (Wait); nothing is counted for who is refused.
+// who waits for room already (Wait); nothing is counted for who is refused. Where
+// instances share a store, the limits are for all of them together, and Enter waits
+// for the store, Patience at most.
 func (b *Board) Enter(k Key, l Limits, now time.Time, last bool, wider ...Key) (*Lease, Refusal, bool) {
+	if b.peers != nil && l != (Limits{}) {
+		return b.enterShared(k, l, now, last, wider)
+	}
+	return b.enter(k, l, now, last, wider)
+}
+
+// enter is Enter for this instance alone.
+func (b *Board) enter(k Key, l Limits, now time.Time, last bool, wider []Key) (*Lease, Refusal, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.entry(k)
@@ -98,7 +129,7 @@ func (b *Board) Enter(k Key, l Limits, now time.Time, last bool, wider ...Key) (
 	if l == (Limits{}) {
 		return b.grant(k, e, wider, now), Refusal{}, true
 	}
-	if limit, wait := e.meter.over(l, e.inFlight, now); limit != Unlimited {
+	if limit, wait := e.over(l, now); limit != Unlimited {
 		return nil, Refusal{Limit: limit, Wait: wait}, false
 	}
 	if e.line != nil {
@@ -133,4 +164,7 @@ func (l *Lease) Spend(tokens int64, now time.Time) {
 	m.forget(now)
 	m.spent = append(m.spent, spending{now, tokens})
 	m.total += tokens
+	if l.shared {
+		l.board.peers.spent(l.own.key, tokens)
+	}
 }

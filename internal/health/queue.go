@@ -129,7 +129,7 @@ func (p *Place) Look(now time.Time) []Refusal {
 		}
 		if freeze, refused := b.refusal(w.entry, now, true, w.Wider); refused {
 			out[i].Freeze = freeze
-		} else if out[i].Limit, out[i].Wait = w.entry.meter.over(w.Limits, w.entry.inFlight, now); out[i].Limit == Unlimited {
+		} else if out[i].Limit, out[i].Wait = w.entry.over(w.Limits, now); out[i].Limit == Unlimited {
 			out[i].Limit = w.Limits.first() // others are before it
 		}
 	}
@@ -164,11 +164,15 @@ func (b *Board) serveOne(k Key, e *entry, now time.Time) bool {
 		}
 		// Limits differ only where a candidate stands in several chains with
 		// different ones.
-		if limit, _ := e.meter.over(w.Limits, e.inFlight, now); limit != Unlimited {
+		if limit, _ := e.over(w.Limits, now); limit != Unlimited {
 			continue
+		}
+		if b.peers != nil && !b.reserve(k, e, w.Limits, now) {
+			return false
 		}
 		e.line.turns.MoveToBack(at) // if the client has more that wait
 		p.lease, p.at = b.admit(k, e, w.Limits, w.Wider, now), next.want
+		p.lease.shared = b.peers != nil
 		p.leave()
 		close(p.ready)
 		return true
@@ -211,6 +215,6 @@ func (b *Board) Crowd(k Key, l Limits, now time.Time) (limit Limit, wait time.Du
 	if e.line != nil {
 		waiting = e.line.length
 	}
-	limit, wait = e.meter.over(l, e.inFlight, now)
+	limit, wait = e.over(l, now)
 	return limit, wait, waiting
 }
