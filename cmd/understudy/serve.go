@@ -57,6 +57,7 @@ func (c *serveCommand) Run(std streams) error {
 	if d.AdminAddr() != "" {
 		fmt.Fprintf(std.out, "  admin  %s://%s\n", d.Scheme(), d.AdminAddr())
 	}
+	sayDescriptors(log)
 	ctx, drain := context.WithCancel(context.Background())
 	now, stop := context.WithCancel(context.Background())
 	defer drain()
