@@ -43,27 +43,28 @@ type gathering struct {
 	Why         string  `json:"why,omitempty"`
 }
 
-// gather holds n streams open through a process, listens to them and follows them to
-// their ends.
+// gather holds n streams open through a process, listens to them for a span and
+// follows them to their ends. CPU time is that of the span: opening is not in it.
 func (b *bench) gather(c contender, p *process, n int, span time.Duration) gathering {
 	load.Warm(p.to, [][]byte{p.to.Request(load.Body(c.model, false))}, 50, 4)
 	time.Sleep(b.sizes.settle)
 	idle := proc.ReadMemory(p.pid()).Now
 	gap := time.Second * time.Duration(n) / deltasPerSecond
-	opening := time.Duration(n) * time.Millisecond // so that the first is still there when the last has come
+	opening := time.Duration(n) * 2 * time.Millisecond // so that the first is still there when the last has come
 	pattern := load.Pattern{Deltas: 2 + int((span+opening)/gap), Gap: gap}
 	began := time.Now()
-	m := b.meter(p)
 	crowd := load.Gather(p.to, load.Body(c.model, true), pattern, n)
 	g := gathering{Streams: n, Opened: time.Since(began).Seconds()}
+	m, before := b.meter(p), crowd.Deltas()
 	time.Sleep(span / 2)
 	held := proc.ReadMemory(p.pid()).Now
+	time.Sleep(span / 2)
+	r, shown := m.Stop(), crowd.Deltas()-before
 	g.Descriptors, g.Limit = proc.Descriptors(p.pid())
 	g.KiB, g.MiB = float64(held-idle)/float64(n)/(1<<10), float64(held)/(1<<20)
+	g.CPU, g.Others = each(r.CPU, shown, time.Microsecond), r.Others
 	s := crowd.Wait()
-	r := m.Stop()
-	g.Good, g.Lost, g.Deltas, g.Missing, g.Others = s.Good, s.Bad, s.Deltas, s.Missing, r.Others
-	g.CPU = each(r.CPU, s.Deltas, time.Microsecond)
+	g.Good, g.Lost, g.Deltas, g.Missing = s.Good, s.Bad, s.Deltas, s.Missing
 	ms := func(q float64) float64 { return float64(load.Quantile(s.Delays, q)) / float64(time.Millisecond) }
 	g.P50, g.P99, g.Worst = ms(.5), ms(.99), ms(1)
 	if s.Err != nil {
@@ -74,6 +75,7 @@ func (b *bench) gather(c contender, p *process, n int, span time.Duration) gathe
 
 // crowd opens -streams slow streams at once: over HTTP/1.1 as many as the limit of
 // descriptors allows with two for each stream, and over HTTP/2 upstreams all of them.
+// Without a proxy between, the same crowd shows what the machine makes of it.
 func (b *bench) crowd(ctx context.Context) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -85,14 +87,14 @@ func (b *bench) crowd(ctx context.Context) error {
 		fmt.Printf("a process may have %d descriptors here: over HTTP/1.1, with two for each stream, that is %d streams\n\n", limit.Max, plain)
 	}
 	var all []gathering
-	lines := [][]string{{"upstream", "streams", "ended well", "lost", "deltas", "missing", "p50", "p99", "worst", "per stream", "resident", "CPU/delta", "descriptors", "others"},
+	lines := [][]string{{"to the upstream", "streams", "ended well", "lost", "deltas", "missing", "p50", "p99", "worst", "per stream", "resident", "CPU/delta", "descriptors", "others"},
 		{"", "", "", "", "", "", "ms", "ms", "ms", "KiB", "MiB", "µs", "of " + fmt.Sprint(limit.Max), "cores"}}
 	var failed error
 	for _, kind := range []struct {
 		name    string
 		streams int
 		start   func(context.Context) (contender, *process, func(), error)
-	}{{"HTTP/1.1", plain, b.plainCrowd}, {"HTTP/2, TLS", b.streams, b.secureCrowd}} {
+	}{{"none between", plain, b.noProxy}, {"HTTP/1.1", plain, b.plainCrowd}, {"HTTP/2, TLS", b.streams, b.secureCrowd}} {
 		c, p, stop, err := kind.start(ctx)
 		if err != nil {
 			return err
@@ -109,6 +111,11 @@ func (b *bench) crowd(ctx context.Context) error {
 	}
 	align(os.Stdout, lines)
 	return errors.Join(b.save(all), failed)
+}
+
+// noProxy is the mock itself: what the machine and the generator make of a crowd.
+func (b *bench) noProxy(context.Context) (contender, *process, func(), error) {
+	return contender{name: "none", model: alias}, b.mock, func() {}, nil
 }
 
 // plainCrowd runs understudy over the common mock.

@@ -44,12 +44,12 @@ func TestStampsAreFoundHoweverTheyAreCut(t *testing.T) {
 	for size := 1; size <= len(text); size++ {
 		var w watcher
 		begun := 0
-		w.first = func() { begun++ }
+		w.each = func() { begun++ }
 		for p := text; p != ""; p = p[min(size, len(p)):] {
 			w.piece([]byte(p[:min(size, len(p))]))
 		}
-		if w.deltas != 3 || begun != 1 || !w.whole() {
-			t.Fatalf("pieces of %d: %d deltas, begun %d times, whole %v", size, w.deltas, begun, w.whole())
+		if w.deltas != 3 || begun != 3 || !w.whole() {
+			t.Fatalf("pieces of %d: %d deltas, told of %d, whole %v", size, w.deltas, begun, w.whole())
 		}
 		for _, d := range w.delays {
 			if d < time.Second || d > time.Minute {

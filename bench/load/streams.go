@@ -45,7 +45,7 @@ type watcher struct {
 	delays []time.Duration
 	carry  []byte // the end of the last piece, where a stamp may have begun
 	tail   []byte
-	first  func() // called at the first delta
+	each   func() // called at each delta; nil: nobody counts along
 }
 
 const (
@@ -90,8 +90,8 @@ func (w *watcher) stamps(b []byte, now int64) []byte {
 		if err != nil {
 			continue
 		}
-		if w.deltas++; w.deltas == 1 && w.first != nil {
-			w.first()
+		if w.deltas++; w.each != nil {
+			w.each()
 		}
 		w.delays = append(w.delays, time.Duration(now-at))
 	}
@@ -101,8 +101,8 @@ func (w *watcher) stamps(b []byte, now int64) []byte {
 func (w *watcher) whole() bool { return bytes.Contains(w.tail, []byte("[DONE]")) }
 
 // follow requests one stream and counts it in s.
-func follow(c *conn, request []byte, p Pattern, by time.Time, s *Streamed, first func()) {
-	w := watcher{first: first, delays: s.Delays}
+func follow(c *conn, request []byte, p Pattern, by time.Time, s *Streamed, each func()) {
+	w := watcher{each: each, delays: s.Delays}
 	status, err := c.do(request, by, w.piece)
 	if err == nil && status == 200 && !w.whole() {
 		err = ErrCut
@@ -153,10 +153,11 @@ const openTime = 60 * time.Second
 
 // A Crowd is many streams held open together.
 type Crowd struct {
-	wires []net.Conn // what was dialled
-	each  []Streamed
-	wg    sync.WaitGroup
-	open  atomic.Int64
+	wires  []net.Conn // what was dialled
+	each   []Streamed
+	wg     sync.WaitGroup
+	open   atomic.Int64
+	deltas atomic.Int64
 }
 
 // Gather opens n streams and returns when each has shown its first delta or failed.
@@ -179,9 +180,12 @@ func Gather(to Target, body []byte, p Pattern, n int) *Crowd {
 		g.wg.Go(func() {
 			defer c.drop()
 			var once sync.Once
-			pass := func() { once.Do(func() { <-turn; begun.Done() }) }
-			defer pass()
-			follow(c, request, p, by, &g.each[i], func() { g.open.Add(1); pass() })
+			pass := func() { <-turn; begun.Done() }
+			defer once.Do(pass)
+			follow(c, request, p, by, &g.each[i], func() {
+				once.Do(func() { g.open.Add(1); pass() })
+				g.deltas.Add(1)
+			})
 		})
 	}
 	begun.Wait()
@@ -190,6 +194,9 @@ func Gather(to Target, body []byte, p Pattern, n int) *Crowd {
 
 // Open is how many streams have shown a delta.
 func (g *Crowd) Open() int { return int(g.open.Load()) }
+
+// Deltas is how many deltas have arrived until now.
+func (g *Crowd) Deltas() int { return int(g.deltas.Load()) }
 
 // Wait follows the streams to their ends.
 func (g *Crowd) Wait() Streamed {

@@ -21,7 +21,6 @@ func init() {
 	if dir == "" {
 		return
 	}
-	runtime.MemProfileRate = 16 << 10 // finer than usual: requests allocate little
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGUSR1)
 	go func() {
