@@ -117,9 +117,18 @@ func newLog(w io.Writer, terminal bool, format, level string) (*slog.Logger, fun
 		w, flush = lazy, lazy.Flush
 	}
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l})), flush
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l, ReplaceAttr: inMilliseconds})), flush
 	}
 	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !terminal || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"})), flush
+}
+
+// inMilliseconds writes spans of time for machines: as numbers with the unit in the
+// name, as the admin API has them. slog would write nanoseconds, under a bare name.
+func inMilliseconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() != slog.KindDuration {
+		return a
+	}
+	return slog.Float64(a.Key+"_ms", float64(a.Value.Duration())/float64(time.Millisecond))
 }
 
 func isTerminal(w io.Writer) bool {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ func worthHiding(secret string) bool {
 type Redactor struct {
 	secrets    []string // longest first
 	beginnings []string // of the long ones
+	least      int      // bytes below which a text is too short to hold any of them
 }
 
 // newRedactor collects every secret a configuration holds or names now.
@@ -117,7 +119,9 @@ const beginning = 16
 func (r *Redactor) order() {
 	slices.SortFunc(r.secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	r.secrets = slices.Compact(r.secrets)
+	r.least = math.MaxInt // holds none
 	for _, s := range r.secrets {
+		r.least = min(r.least, len(s), beginning)
 		if len(s) > beginning {
 			r.beginnings = append(r.beginnings, s[:beginning])
 		}
@@ -142,7 +146,28 @@ func (q *quoter) know(secrets []string) {
 }
 
 // Quote is Redactor.Quote with the request's own secrets.
-func (q *quoter) Quote(text string, max int) string { return q.knowing(text).Quote(text, max) }
+func (q *quoter) Quote(text string, max int) string {
+	if len(text) < q.base.least && len(text) <= max && plain(text) && q.tooShort(text) {
+		return strings.TrimSpace(text)
+	}
+	return q.knowing(text).Quote(text, max)
+}
+
+// tooShort says that a text is shorter than each of the request's own secrets, and
+// so can hold none: no escape makes a text shorter than what it stands for. Names
+// of models and candidates mostly are, and they stand in every line of the log.
+func (q *quoter) tooShort(text string) bool {
+	for _, secret := range q.secrets {
+		scheme, bare, found := strings.Cut(secret, " ")
+		if !found {
+			bare = secret
+		}
+		if strings.EqualFold(scheme, "basic") || len(text) >= min(len(strings.TrimSpace(bare)), beginning) {
+			return false
+		}
+	}
+	return true
+}
 
 // Hide is Redactor.Hide with the request's own secrets.
 func (q *quoter) Hide(text string) string { return q.knowing(text).Hide(text) }

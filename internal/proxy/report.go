@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -27,21 +28,43 @@ func (r *run) report() {
 	if !r.h.log.Enabled(context.Background(), level) {
 		return
 	}
-	attrs := []any{slog.String("id", r.record.ID), slog.String("model", r.redact.Quote(r.record.Model, 200)), slog.String("ending", r.record.Ending.String()),
-		slog.Int("status", r.record.Status), slog.Int("attempts", len(r.record.Tries)), slog.Duration("time", r.record.End.Round(time.Millisecond))}
-	if r.record.Client != "" {
-		attrs = append(attrs, slog.String("client", r.record.Client))
+	r.h.log.LogAttrs(context.Background(), level, "request", r.summary()...)
+}
+
+// summary is the log line of a finished request. What an answer did not report is
+// left out: no number stands for "unknown".
+func (r *run) summary() []slog.Attr {
+	rec := &r.record
+	attrs := make([]slog.Attr, 0, 15)
+	attrs = append(attrs, slog.String("id", rec.ID), slog.String("model", r.redact.Quote(rec.Model, 200)), slog.String("ending", rec.Ending.String()),
+		slog.Int("status", rec.Status), slog.Int("attempts", len(rec.Tries)), slog.Duration("took", rec.End.Round(time.Millisecond)))
+	if rec.FirstContent > 0 && rec.Stream {
+		attrs = append(attrs, slog.Duration("first_content", rec.FirstContent.Round(time.Millisecond)))
 	}
-	if w := r.record.Winner; w >= 0 {
-		attrs = append(attrs, slog.String("candidate", r.redact.Quote(r.record.Tries[w].Name, 200)))
+	if rec.Client != "" {
+		attrs = append(attrs, slog.String("client", rec.Client))
 	}
-	if r.record.Ending == stats.Broken && r.record.Winner >= 0 {
-		attrs = append(attrs, slog.String("why", r.record.Tries[r.record.Winner].Text))
+	if w := rec.Winner; w >= 0 {
+		attrs = append(attrs, slog.String("candidate", r.redact.Quote(rec.Tries[w].Name, 200)))
+	}
+	for _, t := range []struct {
+		name string
+		n    int64
+	}{{"input_tokens", rec.Usage.Input}, {"output_tokens", rec.Usage.Output}, {"cached_tokens", rec.Usage.Cached}} {
+		if t.n >= 0 {
+			attrs = append(attrs, slog.Int64(t.name, t.n))
+		}
+	}
+	if u := rec.Usage; u.Cached >= 0 && u.Input > 0 {
+		attrs = append(attrs, slog.Float64("cache_rate", math.Round(1000*float64(u.Cached)/float64(u.Input))/1000))
+	}
+	if rec.Ending == stats.Broken && rec.Winner >= 0 {
+		attrs = append(attrs, slog.String("why", rec.Tries[rec.Winner].Text))
 	}
 	if t := r.traceID(); t != "" {
 		attrs = append(attrs, slog.String("traceparent", t))
 	}
-	r.h.log.Log(context.Background(), level, "request", attrs...)
+	return attrs
 }
 
 // traceID is the request's traceparent, for the log; it passes through unchanged.
@@ -58,7 +81,7 @@ func (h *Handler) logAttempt(r *run, t *stats.Try) {
 	if r.req.ignored {
 		level = slog.LevelDebug
 	}
-	attrs := []any{slog.String("id", r.req.id), slog.String("model", r.redact.Quote(r.chain.Model, 200)), slog.String("candidate", r.redact.Quote(t.Name, 200)),
+	attrs := []slog.Attr{slog.String("id", r.req.id), slog.String("model", r.redact.Quote(r.chain.Model, 200)), slog.String("candidate", r.redact.Quote(t.Name, 200)),
 		slog.String("why", t.Text), slog.String("action", t.Action), slog.String("rule", t.Rule)}
 	if t.Wait > 0 {
 		attrs = append(attrs, slog.Duration("wait", t.Wait.Round(time.Millisecond)))
@@ -66,7 +89,7 @@ func (h *Handler) logAttempt(r *run, t *stats.Try) {
 	if t.Froze > 0 {
 		attrs = append(attrs, slog.Duration("frozen", t.Froze.Round(time.Millisecond)))
 	}
-	h.log.Log(context.Background(), level, "attempt failed", attrs...)
+	h.log.LogAttrs(context.Background(), level, "attempt failed", attrs...)
 }
 
 // mourn logs a panic, which is a fault of this program's. net/http would only tell
