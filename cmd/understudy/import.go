@@ -67,7 +67,9 @@ func (c *importCommand) Run(std streams) error {
 		if _, err := std.out.Write(res.Bytes); err != nil {
 			return fmt.Errorf("write the configuration: %w", err)
 		}
-	} else if err := create(c.Output, res.Bytes); err != nil {
+	} else if err := writeNew(c.Output, res.Bytes, 0o600); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s is there already and stays as it is: name another file, or move it away", c.Output)
+	} else if err != nil {
 		return err
 	}
 	return c.tell(std.err, res)
@@ -97,23 +99,6 @@ func readImport(name string, stdin io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", name, errors.Unwrap(err))
 	}
 	return text, nil
-}
-
-// create writes a new file that its owner alone may read, whole or not at all, and
-// overwrites nothing.
-func create(name string, text []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already and stays as it is: name another file, or move it away", name)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", name, errors.Unwrap(err))
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(name))
-	}
-	return nil
 }
 
 // tellMissing lists what has no counterpart, with each reason once behind all that

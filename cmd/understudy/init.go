@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
 	"understudy/internal/config"
+	"understudy/internal/files"
 )
 
 // initCommand writes a configuration to start from.
@@ -65,7 +67,9 @@ func (c *initCommand) schema(w io.Writer) error {
 	return nil
 }
 
-// writeNew writes a file that must not be there yet.
+// writeNew writes a file that must not be there yet. Where the bits of its mode mean
+// nothing to the system (Windows), one that is its owner's alone is closed to others
+// before anything is in it.
 func writeNew(path string, text []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
@@ -74,9 +78,14 @@ func writeNew(path string, text []byte, mode fs.FileMode) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, errors.Unwrap(err))
 	}
-	_, err = f.Write(text)
+	if mode&0o077 == 0 && runtime.GOOS == "windows" {
+		err = files.ClosePrivate(path)
+	}
+	if err == nil {
+		_, err = f.Write(text)
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return errors.Join(fmt.Errorf("write %s: %w", path, err), os.Remove(path))
 	}
 	return nil
 }
