@@ -100,8 +100,8 @@ func growth(exponent float64) string {
 // overModels is the number of virtual models, with chains of several lengths.
 func (b *bench) overModels() sweep {
 	cpu := &curve.Curve{Name: "models-cpu", Title: "CPU per request over virtual models", X: "virtual models", YUnit: "µs", LogX: true}
-	memory := &curve.Curve{Name: "models-memory", Title: "Memory over virtual models, each asked", X: "virtual models", YUnit: "MiB", LogX: true}
-	start := &curve.Curve{Name: "models-start", Title: "First answer after exec over virtual models", X: "virtual models", YUnit: "ms", LogX: true}
+	memory := &curve.Curve{Name: "models-memory", Title: "Memory over virtual models, each asked", X: "virtual models", YUnit: "MiB", LogX: true, LogY: true}
+	start := &curve.Curve{Name: "models-start", Title: "First answer after exec over virtual models", X: "virtual models", YUnit: "ms", LogX: true, LogY: true}
 	s := sweep{curves: []*curve.Curve{cpu, memory, start}}
 	for _, upstreams := range []int{1, 5, 50} {
 		name := fmt.Sprintf("%d candidates each", upstreams)

@@ -25,7 +25,10 @@ import (
 	"understudy/bench/curve"
 )
 
-const width, height = 16 * vg.Centimeter, 9.5 * vg.Centimeter
+const (
+	width, height = 16 * vg.Centimeter, 9.5 * vg.Centimeter
+	margin        = 0.3 * vg.Centimeter
+)
 
 var (
 	ground = color.RGBA{0xfb, 0xfb, 0xfa, 0xff}
@@ -62,7 +65,10 @@ func drawAll(file, dir string) error {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 		canvas := vgsvg.NewWith(vgsvg.UseWH(width, height))
-		p.Draw(draw.New(canvas))
+		whole := draw.New(canvas)
+		whole.SetColor(ground)
+		whole.Fill(whole.Rectangle.Path())
+		p.Draw(draw.Crop(whole, margin, -margin, margin, -margin))
 		f, err := os.Create(filepath.Join(dir, "scaling-"+c.Name+".svg"))
 		if err != nil {
 			return err
@@ -122,7 +128,7 @@ func picture(c *curve.Curve) (*plot.Plot, error) {
 		p.Y.Min = math.Pow10(int(math.Floor(math.Log10(p.Y.Min))))
 		p.Y.Max = math.Pow10(int(math.Ceil(math.Log10(p.Y.Max * 1.5))))
 	} else { // from nothing, so that what is flat looks flat; room for the legend above
-		p.Y.Min, p.Y.Max = 0, most*1.45
+		p.Y.Min, p.Y.Max, p.Y.Tick.Marker = 0, most*1.45, even{}
 	}
 	return p, nil
 }
@@ -148,7 +154,25 @@ func (decades) Ticks(low, high float64) (ticks []plot.Tick) {
 	return ticks
 }
 
-// number writes a power of ten as people do.
+// even marks multiples of a round number, four to nine of them.
+type even struct{}
+
+// Ticks returns the marks between two bounds.
+func (even) Ticks(low, high float64) (ticks []plot.Tick) {
+	step := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
+	for _, m := range []float64{5, 2} {
+		if (high-low)/(m*step) >= 4 {
+			step *= m
+			break
+		}
+	}
+	for v := math.Ceil(low/step) * step; v <= high; v += step {
+		ticks = append(ticks, plot.Tick{Value: v, Label: number(v)})
+	}
+	return ticks
+}
+
+// number writes a number as people do.
 func number(v float64) string {
 	text := strconv.FormatFloat(v, 'g', 6, 64)
 	if v >= 1000 {
