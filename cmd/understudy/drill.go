@@ -24,8 +24,8 @@ import (
 // upstreams in place of the file's. It needs no key and no network.
 type drillCommand struct {
 	configFlag
-	Model    []string `placeholder:"NAME" help:"Drill only this virtual model (* is the pool); may be repeated."`
-	Only     []string `placeholder:"ID" help:"Play only this scenario, by its id or name; may be repeated."`
+	Model    []string `placeholder:"NAME" complete:"chains" help:"Drill only this virtual model (* is the pool); may be repeated."`
+	Only     []string `placeholder:"ID" complete:"scenarios" help:"Play only this scenario, by its id or name; may be repeated."`
 	Delivery string   `enum:",stream,complete,window" default:"" placeholder:"HOW" help:"Deliver stream, complete or window, whatever the file says."`
 	Dialect  string   `enum:",chat,responses,messages,gemini,ollama" default:"" placeholder:"API" help:"Ask in this dialect: chat, responses, messages, gemini or ollama. Without it the first candidate's auth_style decides."`
 	Fast     bool     `default:"true" negatable:"" help:"Divide all clocks, so that it ends in under two minutes (the default). --no-fast leaves them as the file has them and takes as long as they do."`

@@ -13,7 +13,7 @@ import (
 // explainCommand tells how a request went.
 type explainCommand struct {
 	adminFlag
-	ID     string `arg:"" name:"request-id" help:"What the answer's X-Understudy-Request-Id says, and the log."`
+	ID     string `arg:"" name:"request-id" complete:"requests" help:"What the answer's X-Understudy-Request-Id says, and the log."`
 	Bodies bool   `help:"Print the bodies too, where request_log.bodies keeps them."`
 	JSON   bool   `name:"json" help:"Print the trail as JSON."`
 }

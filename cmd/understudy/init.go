@@ -20,7 +20,7 @@ import (
 type initCommand struct {
 	For    string `enum:",codex,claude-code,open-webui,pool" default:"" placeholder:"CLIENT" help:"Write the one for a client, and print what to tell it: codex, claude-code, open-webui; or pool, for several accounts of one API."`
 	Schema bool   `default:"true" negatable:"" help:"Put the schema for editors beside it (the default); --no-schema does not."`
-	File   string `arg:"" optional:"" default:"understudy.yaml" help:"Where to write it; the ending, .yaml, .yml or .toml, chooses the spelling."`
+	File   string `arg:"" optional:"" default:"understudy.yaml" complete:"configurations" help:"Where to write it; the ending, .yaml, .yml or .toml, chooses the spelling."`
 }
 
 // schemaName is the schema's file beside a configuration, as the templates name it.

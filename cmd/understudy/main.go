@@ -37,12 +37,14 @@ type grammar struct {
 	Drill   drillCommand   `cmd:"" help:"Put a configuration through faults, with fake upstreams, and print a scorecard."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
+	Completion completionCommand `cmd:"" help:"Print a script with which a shell completes commands."`
+
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running process whether it serves; exit 0 or 1."`
 }
 
 // configFlag is the option that most commands share.
 type configFlag struct {
-	Config string `short:"c" placeholder:"FILE" help:"Configuration file. Without it: understudy.yaml, understudy.toml, config.yaml or config.toml here, beside the program, or in the user's configuration directory."`
+	Config string `short:"c" placeholder:"FILE" complete:"configurations" help:"Configuration file. Without it: understudy.yaml, understudy.toml, config.yaml or config.toml here, beside the program, or in the user's configuration directory."`
 }
 
 // streams are where a command reads and writes.
@@ -66,15 +68,23 @@ func main() {
 	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
+// newParser makes the parser of the command line. It calls exit after it has printed
+// help.
+func newParser(std streams, exit func(int)) (*kong.Kong, error) {
+	return kong.New(&grammar{}, kong.Name("understudy"), kong.Description("One local address for several LLM APIs. When one fails, another takes over before the client sees a byte."),
+		kong.Writers(std.out, std.err), kong.Exit(exit), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}), kong.UsageOnError())
+}
+
 // run is main without the process: args in, an exit code out.
 func run(args []string, std streams) int {
-	var g grammar
 	exit := -1
-	parser, err := kong.New(&g, kong.Name("understudy"), kong.Description("One local address for several LLM APIs. When one fails, another takes over before the client sees a byte."),
-		kong.Writers(std.out, std.err), kong.Exit(func(code int) { exit = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}), kong.UsageOnError())
+	parser, err := newParser(std, func(code int) { exit = code })
 	if err != nil {
 		fmt.Fprintf(std.err, "understudy: %v\n", err)
 		return exitFailed
+	}
+	if len(args) > 0 && args[0] == completeWord {
+		return suggest(parser.Model.Node, args[1:], std)
 	}
 	command, err := parser.Parse(args)
 	if exit >= 0 {

@@ -17,7 +17,7 @@ import (
 type routeCommand struct {
 	adminFlag
 	SessionID string `placeholder:"KEY" help:"Session key; without one the least loaded comes first."`
-	Model     string `placeholder:"NAME" help:"Virtual model; without one the pool."`
+	Model     string `placeholder:"NAME" complete:"models" help:"Virtual model; without one the pool."`
 }
 
 var errNoSuchModel = control.ErrNoModel

@@ -21,7 +21,7 @@ type rulesCommand struct {
 
 // withFlag names the configuration whose rules are asked.
 type withFlag struct {
-	With string `placeholder:"FILE" help:"Ask the rules of this configuration instead."`
+	With string `placeholder:"FILE" complete:"configurations" help:"Ask the rules of this configuration instead."`
 }
 
 // load compiles the configuration whose rules are asked. What keys it misses does
@@ -42,14 +42,14 @@ func (w *withFlag) load(f *adminFlag) (*proxy.Snapshot, error) {
 type rulesTestCommand struct {
 	adminFlag
 	withFlag
-	Request  string   `placeholder:"ID" help:"The failures of this request, from the request log."`
+	Request  string   `placeholder:"ID" complete:"requests" help:"The failures of this request, from the request log."`
 	Attempt  int      `placeholder:"N" help:"With --request: only this attempt of it, counted from 1."`
 	Status   int      `placeholder:"N" help:"An answer with this status; 200 with a body that turns out bad is judged as the proxy would."`
-	Class    string   `placeholder:"NAME" help:"No answer: network, timeout, stalled_stream or bad_stream."`
+	Class    string   `placeholder:"NAME" complete:"classes" help:"No answer: network, timeout, stalled_stream or bad_stream."`
 	Body     string   `placeholder:"TEXT" help:"The answer's body; @file reads it from a file, @- from standard input."`
 	Header   []string `placeholder:"NAME: VALUE" sep:"none" help:"A header of the answer, such as 'Retry-After: 30'; may be repeated."`
 	Text     string   `placeholder:"TEXT" help:"With --class: our own account of the failure, which body_regex searches too."`
-	Model    string   `placeholder:"NAME" help:"The virtual model whose rules are asked, * for the pool."`
+	Model    string   `placeholder:"NAME" complete:"chains" help:"The virtual model whose rules are asked, * for the pool."`
 	Path     string   `default:"/v1/chat/completions" help:"The endpoint that was asked."`
 	Stream   bool     `help:"A stream was asked for."`
 	Attempts int      `default:"1" help:"How many attempts the request has made at the candidate by now."`
@@ -165,8 +165,8 @@ func (c *rulesTestCommand) print(std streams, trials []control.Trial) error {
 // rulesReplayCommand puts the logged failures to changed rules.
 type rulesReplayCommand struct {
 	adminFlag
-	File  string `arg:"" optional:"" help:"The changed configuration; without it the configuration as it stands now."`
-	Model string `placeholder:"NAME" help:"Only the failures of this virtual model, * for the pool."`
+	File  string `arg:"" optional:"" complete:"configurations" help:"The changed configuration; without it the configuration as it stands now."`
+	Model string `placeholder:"NAME" complete:"chains" help:"Only the failures of this virtual model, * for the pool."`
 	JSON  bool   `name:"json" help:"Print JSON."`
 }
 
