@@ -26,7 +26,7 @@ func TestTheExamplesOfTheMovingPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"AZURE_EU_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "DEEPSEEK_API_KEY", "GROQ_API_KEY"} {
+	for _, name := range []string{"AZURE_EU_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "DEEPSEEK_API_KEY", "GROQ_API_KEY", "AZURE_API_BASE", "OPENAI_API_BASE", "ANTHROPIC_API_BASE"} {
 		t.Setenv(name, "")
 	}
 	list := fences(string(text))

@@ -328,7 +328,8 @@ func (r *router) longContext(routes *section) {
 	}
 	for _, t := range long.tiers {
 		for _, b := range t {
-			c := &block{pairs: slices.Clone(b.pairs), notes: []note{remark("From longContext: for prompts that are refused above as too long, and when all above have failed.")}}
+			c := b.again()
+			c.notes = append(c.notes, remark("From longContext: for prompts that are refused above as too long, and when all above have failed."))
 			if !m.holds(c) {
 				m.tiers = append(m.tiers, tier{c})
 			}

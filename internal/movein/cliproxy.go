@@ -110,7 +110,7 @@ func (c *cliproxy) read(root *config.Tree) {
 	c.routing(top.sub("routing"))
 	c.server.notes = append(c.server.notes, top.leftOver(cliTop)...)
 	for _, m := range c.models {
-		m.notes = append(m.notes, c.dialects(m)...)
+		m.notes = append(m.notes, c.speaks(m)...)
 	}
 }
 
@@ -290,6 +290,9 @@ func (c *cliproxy) serve(kind *cliKind, s *section, b *block, prefix string) {
 		}
 		notes := m.leftOver(cliModel)
 		c.into(alias, b, real, kind, notes)
+		if v := c.model(alias); v.line == 0 {
+			v.line = item.Line
+		}
 	}
 	b.notes = append(b.notes, s.leftOver(cliEntry)...)
 	if len(items) == 0 {
@@ -319,41 +322,20 @@ func (c *cliproxy) into(name string, b *block, model string, kind *cliKind, note
 	candidate.set("name", title)
 	candidate.pairs = append(candidate.pairs, b.pairs...)
 	candidate.set("model", model)
-	candidate.set("x-dialect", kind.dialect)
+	candidate.dialect = kind.dialect
 	m.tiers[0] = append(m.tiers[0], candidate)
 }
 
-// dialects says which API the clients of a virtual model must speak. The mark that
-// into has left at each candidate is taken off.
-func (c *cliproxy) dialects(m *chain) []note {
-	var list []string
-	for _, b := range m.tiers[0] {
-		for i, p := range b.pairs {
-			if p.key == "x-dialect" {
-				if d, ok := p.value.(string); ok && !contains(list, d) {
-					list = append(list, d)
-				}
-				b.pairs = append(b.pairs[:i:i], b.pairs[i+1:]...)
-				break
-			}
-		}
-	}
-	switch len(list) {
+// speaks says which API the clients of a virtual model must speak.
+func (c *cliproxy) speaks(m *chain) []note {
+	switch list := m.dialects(); len(list) {
 	case 0:
 		return nil
 	case 1:
 		return []note{remark("For clients that speak " + list[0] + ": CLIProxyAPI translated, understudy does not.")}
+	default:
+		return []note{{file: c.path, line: m.line, key: "alias " + shown(m.name), why: whyMixed(list)}}
 	}
-	return []note{remark("Its candidates speak " + strings.Join(list, " and ") + ", and understudy does not translate: split it into one virtual model for each.")}
-}
-
-func contains(list []string, s string) bool {
-	for _, o := range list {
-		if o == s {
-			return true
-		}
-	}
-	return false
 }
 
 // compatible reads a provider of chat completions with its keys.
@@ -362,7 +344,7 @@ func (c *cliproxy) compatible(s *section) {
 	if name == "" || config.LooksSecret(name) || len(name) > 80 {
 		name = "compatible"
 	}
-	kind := &cliKind{key: "openai-compatibility", name: name, env: keyOf(name), dialect: "chat completions (/v1/chat/completions)"}
+	kind := &cliKind{key: "openai-compatibility", name: name, env: keyOf(name), dialect: chatCompletions}
 	template := &block{}
 	base := s.text("base-url")
 	if base == "" {

@@ -1,7 +1,9 @@
 package movein
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"understudy/internal/config"
 )
@@ -29,6 +31,13 @@ type block struct {
 	// shared marks an upstream that is there for the candidates that name it, and
 	// not for a pool.
 	shared bool
+	// dialect is the API that a candidate answers, where that is known.
+	dialect string
+}
+
+// again is the same candidate without its comments.
+func (b *block) again() *block {
+	return &block{pairs: slices.Clone(b.pairs), dialect: b.dialect}
 }
 
 func (b *block) set(key string, value any) {
@@ -60,7 +69,28 @@ type chain struct {
 	tiers []tier
 	// settings are its own, nil where it has none.
 	settings *block
+	line     int // in the source, 0 where it has none of its own
 }
+
+// dialects are the APIs that its candidates answer, as far as they are known.
+func (c *chain) dialects() (list []string) {
+	for _, t := range c.tiers {
+		for _, b := range t {
+			if b.dialect != "" && !slices.Contains(list, b.dialect) {
+				list = append(list, b.dialect)
+			}
+		}
+	}
+	return list
+}
+
+// whyMixed is what there is to say of a chain that speaks several APIs.
+func whyMixed(dialects []string) string {
+	return "its candidates speak " + strings.Join(dialects, " and ") + ", and understudy does not translate: a client reaches those that speak its own, and is refused by the others. Make one virtual model for each"
+}
+
+// chatCompletions is the dialect of most.
+const chatCompletions = "chat completions (/v1/chat/completions)"
 
 func (c *chain) count() (n int) {
 	for _, t := range c.tiers {

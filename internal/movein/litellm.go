@@ -232,6 +232,9 @@ func (l *litellm) target(b *block, g *group, params *section, model, id string) 
 	if strings.Contains(rest, "*") {
 		return provider, l.wildcard(b, g, params, provider, rest, u, style, v)
 	}
+	if b.dialect == "" {
+		b.dialect = chatCompletions
+	}
 	b.set("name", candidateName(id, model))
 	b.set("base_url", u)
 	l.credential(b, params, v, style)
@@ -267,7 +270,7 @@ func (l *litellm) base(b *block, params *section, provider string, v vendor, bas
 			b.notes = append(b.notes, params.missing(baseKey(params), "a base URL does not come from a variable: this is what "+shown(name)+" held when this file was written"))
 			base = value
 		} else {
-			b.notes = append(b.notes, params.missing(baseKey(params), "a base URL does not come from a variable, and "+shown(name)+" is not set now: put it here"))
+			b.notes = append(b.notes, params.missing(baseKey(params), "a base URL does not come from a variable, and "+shown(name)+" is not set now: put it here, in the place of replace-me"))
 			base = "https://replace-me.invalid"
 		}
 	}
@@ -290,6 +293,7 @@ func (l *litellm) base(b *block, params *section, provider string, v vendor, bas
 		b.notes = append(b.notes, remark("Azure's v1 API: the deployment is the model, and no api-version is needed."))
 	case v.own != "":
 		u.Path = strings.TrimSuffix(u.Path, "/v1")
+		b.dialect = v.own
 		b.notes = append(b.notes, remark("Its clients must speak "+v.own+": LiteLLM translated, understudy does not."))
 		return u.String(), v.ownStyle
 	case strings.HasPrefix(provider, "ollama"):
@@ -314,12 +318,25 @@ func baseKey(params *section) string {
 
 // vendorBase is the vendor's own base URL.
 func (l *litellm) vendorBase(b *block, v vendor, provider string, params *section) (any, string) {
+	name := strings.ToUpper(provider) + "_API_BASE"
+	if value, set := l.options.env(name); set && value != "" && !hasControl(value) && len(value) < 500 {
+		if u, err := url.Parse(value); err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https") && len(config.Secrets(u)) == 0 && !strings.ContainsAny(value, " \"<>\\^`{|}#") {
+			if u = withoutEndpoint(u); provider == "azure" {
+				u.Path, u.RawQuery = "/openai/v1", ""
+			}
+			l.remarkVersion(b, u)
+			b.notes = append(b.notes, remark("LiteLLM takes this base URL from the environment: it is what "+name+" held when this file was written."))
+			return u.String(), v.style
+		}
+	}
 	if v.own != "" && l.options.Native {
+		b.dialect = v.own
 		b.notes = append(b.notes, remark("Its clients must speak "+v.own+": LiteLLM translated, understudy does not."))
 		return v.ownBase, v.ownStyle
 	}
 	if v.base == "" {
-		b.notes = append(b.notes, remark("LiteLLM takes the base URL of "+provider+" from the environment: put it here."))
+		b.notes = append(b.notes, note{file: l.path, line: params.tree.Line, column: params.tree.Column, key: params.at("api_base"),
+			why: "a base URL does not come from a variable, and " + shown(name) + " is not set now: put it here, in the place of replace-me"})
 		if provider == "azure" {
 			return "https://replace-me.openai.azure.com/openai/v1", v.style
 		}
@@ -458,12 +475,6 @@ const maxCount = 1_000_000_000
 // seconds is a key's time, more than 0 and at most a day.
 func seconds(s *section, key string) (float64, bool) {
 	t := s.tree.Find(key)
-	if t != nil && t.Kind == config.TreeText {
-		if _, ref := reference(t.Text); ref {
-			s.asked[key] = true
-			return 0, false
-		}
-	}
 	v, ok := s.number(key)
 	if !ok {
 		return 0, false

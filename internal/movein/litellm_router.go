@@ -42,6 +42,9 @@ func (l *litellm) build(settings, router *section) {
 		if policy := policies[name]; len(policy.names) > 0 {
 			m.notes = append(m.notes, l.missingAt(policy.tree, policy.path, "a refusal goes to the client as it came. For another try write a rule of this virtual model: match {status: 400, body_regex: content.policy}, action next, and put the candidates of "+shown(policy.names[0])+" behind its own"))
 		}
+		if speak := m.dialects(); len(speak) > 1 {
+			m.notes = append(m.notes, l.missingAt(g.tree, "model_name "+shown(name), whyMixed(speak)))
+		}
 		l.models = append(l.models, m)
 	}
 	l.unknownTargets(fallbacks, windows, map[string]link{"": all})
@@ -116,7 +119,7 @@ func (l *litellm) follow(m *chain, groups []string, why string) {
 					continue
 				}
 				have[b.identity()] = true
-				c := &block{pairs: slices.Clone(b.pairs)}
+				c := b.again()
 				if i == 0 && len(copied) == 0 {
 					c.notes = append(c.notes, remark("From here on the candidates of "+shown(name)+"."))
 					if why != "" {
@@ -181,7 +184,7 @@ func (l *litellm) aliases(router *section) {
 			for _, t := range m.tiers {
 				var copied tier
 				for _, b := range t {
-					copied = append(copied, &block{pairs: slices.Clone(b.pairs)})
+					copied = append(copied, b.again())
 				}
 				alias.tiers = append(alias.tiers, copied)
 			}

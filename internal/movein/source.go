@@ -156,6 +156,10 @@ func (s *section) number(key string) (v float64, ok bool) {
 	} else {
 		ok = t.Kind == config.TreeNumber
 	}
+	if _, ref := reference(t.Text); ref && t.Kind == config.TreeText {
+		s.problem(t.Line, t.Column, s.at(key), s.at(key)+": a variable where a number is due", "write the number itself: only keys come from variables here")
+		return 0, false
+	}
 	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
 		s.wrong(t, s.at(key), "a number")
 		return 0, false
