@@ -184,8 +184,8 @@ func (t *typed) offer(current string) offer {
 		return offer{list: t.names()}
 	}
 	var o offer
-	if t.args < len(t.node.Positional) {
-		o = t.values(t.node.Positional[t.args], "")
+	if i := min(t.args, len(t.node.Positional)-1); i >= 0 && (i == t.args || t.node.Positional[i].IsCumulative()) {
+		o = t.values(t.node.Positional[i], "")
 	}
 	if t.args == 0 && !t.after {
 		for _, c := range t.node.Children {

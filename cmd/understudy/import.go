@@ -15,9 +15,9 @@ import (
 
 // importCommand turns another proxy's configuration into one of ours.
 type importCommand struct {
-	Files  []string `arg:"" name:"file" help:"Configuration of LiteLLM, CLIProxyAPI or claude-code-router, a pool or a chain; several become one. - is stdin."`
+	Files  []string `arg:"" name:"file" complete:"files" help:"Configuration of LiteLLM, CLIProxyAPI or claude-code-router, a pool or a chain; several become one. - is stdin."`
 	From   string   `enum:",litellm,cliproxyapi,claude-code-router,pool,chain" default:"" placeholder:"KIND" help:"What the files are: litellm, cliproxyapi, claude-code-router, pool or chain. Without it their keys tell."`
-	Output string   `short:"o" placeholder:"FILE" help:"Where to write it, readable by you alone; without it, to stdout."`
+	Output string   `short:"o" placeholder:"FILE" complete:"configurations" help:"Where to write it, readable by you alone; without it, to stdout."`
 	Keys   string   `enum:"env,inline" default:"env" help:"Keys that stand in the files: env names a variable for each, which you export; inline writes them into FILE."`
 	Native bool     `help:"LiteLLM: each vendor's own API instead of its chat completions, for clients that speak it."`
 }
