@@ -44,7 +44,7 @@ type gathering struct {
 }
 
 // gather holds n streams open through a process, listens to them for a span and
-// follows them to their ends. CPU time is that of the span: opening is not in it.
+// follows them to their ends. CPU time and delays are those since all are open.
 func (b *bench) gather(c contender, p *process, n int, span time.Duration) gathering {
 	load.Warm(p.to, [][]byte{p.to.Request(load.Body(c.model, false))}, 50, 4)
 	time.Sleep(b.sizes.settle)

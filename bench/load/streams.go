@@ -45,7 +45,8 @@ type watcher struct {
 	delays []time.Duration
 	carry  []byte // the end of the last piece, where a stamp may have begun
 	tail   []byte
-	each   func() // called at each delta; nil: nobody counts along
+	each   func()       // called at each delta; nil: nobody counts along
+	timed  *atomic.Bool // whether delays are noted now; nil: they always are
 }
 
 const (
@@ -93,7 +94,9 @@ func (w *watcher) stamps(b []byte, now int64) []byte {
 		if w.deltas++; w.each != nil {
 			w.each()
 		}
-		w.delays = append(w.delays, time.Duration(now-at))
+		if w.timed == nil || w.timed.Load() {
+			w.delays = append(w.delays, time.Duration(now-at))
+		}
 	}
 }
 
@@ -101,8 +104,8 @@ func (w *watcher) stamps(b []byte, now int64) []byte {
 func (w *watcher) whole() bool { return bytes.Contains(w.tail, []byte("[DONE]")) }
 
 // follow requests one stream and counts it in s.
-func follow(c *conn, request []byte, p Pattern, by time.Time, s *Streamed, each func()) {
-	w := watcher{each: each, delays: s.Delays}
+func follow(c *conn, request []byte, p Pattern, by time.Time, s *Streamed, w watcher) {
+	w.delays = s.Delays
 	status, err := c.do(request, by, w.piece)
 	if err == nil && status == 200 && !w.whole() {
 		err = ErrCut
@@ -126,7 +129,7 @@ func Streams(to Target, body []byte, p Pattern, n, rounds int, ramp time.Duratio
 			defer c.drop()
 			time.Sleep(ramp * time.Duration(i) / time.Duration(n))
 			for range rounds {
-				follow(&c, request, p, by, &each[i], nil)
+				follow(&c, request, p, by, &each[i], watcher{})
 			}
 		})
 	}
@@ -158,9 +161,11 @@ type Crowd struct {
 	wg     sync.WaitGroup
 	open   atomic.Int64
 	deltas atomic.Int64
+	full   atomic.Bool // all have been opened
 }
 
 // Gather opens n streams and returns when each has shown its first delta or failed.
+// Delays are noted from then on: while streams are opened the cores do that.
 func Gather(to Target, body []byte, p Pattern, n int) *Crowd {
 	g := &Crowd{each: make([]Streamed, n)}
 	request := to.Request(body, p.Header()...)
@@ -182,13 +187,14 @@ func Gather(to Target, body []byte, p Pattern, n int) *Crowd {
 			var once sync.Once
 			pass := func() { <-turn; begun.Done() }
 			defer once.Do(pass)
-			follow(c, request, p, by, &g.each[i], func() {
+			follow(c, request, p, by, &g.each[i], watcher{timed: &g.full, each: func() {
 				once.Do(func() { g.open.Add(1); pass() })
 				g.deltas.Add(1)
-			})
+			}})
 		})
 	}
 	begun.Wait()
+	g.full.Store(true)
 	return g
 }
 
