@@ -131,7 +131,7 @@ func TestEverybodyCountsTheSame(t *testing.T) {
 	equal("healthz", health.Requests, requests)
 	equal("healthz: exhausted", health.Exhausted, ended(deserted))
 
-	remote, err := console.Remote(admin, "")
+	remote, err := console.Admin{Address: admin}.Source()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestEverybodyCountsTheSame(t *testing.T) {
 	endings, attempts := map[string]int64{}, int64(0)
 	for before := ""; ; {
 		var page control.Requests
-		if err := console.Get(t.Context(), admin, "", "/api/requests?limit=1000&before="+before, &page); err != nil || page.Problem != "" {
+		if err := (console.Admin{Address: admin}).Get(t.Context(), "/api/requests?limit=1000&before="+before, &page); err != nil || page.Problem != "" {
 			t.Fatal(err, page.Problem)
 		}
 		for _, r := range page.Requests {
@@ -175,7 +175,7 @@ func TestEverybodyCountsTheSame(t *testing.T) {
 // state is what everybody is shown.
 func state(t *testing.T, admin string) (v control.View) {
 	t.Helper()
-	if err := console.Get(t.Context(), admin, "", "/api/state", &v); err != nil {
+	if err := (console.Admin{Address: admin}).Get(t.Context(), "/api/state", &v); err != nil {
 		t.Fatal(err)
 	}
 	return v

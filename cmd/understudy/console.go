@@ -18,11 +18,11 @@ type consoleCommand struct{ adminFlag }
 // Run talks to the admin listener until quit: with a prompt on a terminal, line by line
 // elsewhere.
 func (c *consoleCommand) Run(std streams) error {
-	address, token, stateDir, err := c.where()
+	admin, stateDir, err := c.where()
 	if err != nil {
 		return err
 	}
-	source, err := console.Remote(address, token)
+	source, err := admin.Source()
 	if err != nil {
 		return err
 	}

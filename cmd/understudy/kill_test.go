@@ -51,8 +51,9 @@ func launch(t *testing.T, args ...string) *process {
 			t.Fatalf("it ended early: %s", p.errs.String())
 		}
 		line := strings.TrimSpace(lines.Text())
-		if url, ok := strings.CutPrefix(line, "proxy  http://"); ok {
-			p.proxy, p.took = url, time.Since(began)
+		if url, ok := strings.CutPrefix(line, "proxy  "); ok {
+			_, p.proxy, _ = strings.Cut(url, "://")
+			p.took = time.Since(began)
 		}
 		if url, ok := strings.CutPrefix(line, "admin  "); ok {
 			p.admin = url
@@ -99,7 +100,7 @@ func TestKilledUnderLoad(t *testing.T) {
 			t.Errorf("life %d begins with %d requests, with %d in the log and %d sent", life, n, v.Archive.Entries, sent)
 		}
 		if life == 0 {
-			remote, err := console.Remote(p.admin, "")
+			remote, err := console.Admin{Address: p.admin}.Source()
 			if err == nil {
 				_, err = remote.Run(t.Context(), "freeze add held 1 36000 by hand")
 			}

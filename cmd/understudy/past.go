@@ -55,17 +55,17 @@ const askTime = 5 * time.Second
 // past finds the requests that are over. Where no process answers they are read from
 // the configuration's archive.
 func (f *adminFlag) past(ctx context.Context) (*past, error) {
-	address, token, _, err := f.where()
+	admin, _, err := f.where()
 	if err != nil && f.Admin != "" {
 		return nil, err
 	}
 	if err == nil {
 		first, cancel := context.WithTimeout(ctx, askTime)
-		err = console.Get(first, address, token, "/api/requests?limit=1", new(control.Requests))
+		err = admin.Get(first, "/api/requests?limit=1", new(control.Requests))
 		cancel()
 	}
 	if err == nil {
-		return remotePast(address, token), nil
+		return remotePast(admin), nil
 	}
 	if f.Admin != "" || errors.Is(err, console.ErrToken) {
 		return nil, err
@@ -78,23 +78,23 @@ func (f *adminFlag) past(ctx context.Context) (*past, error) {
 }
 
 // remotePast asks an admin listener.
-func remotePast(address, token string) *past {
+func remotePast(admin console.Admin) *past {
 	const page = 200
 	return &past{
 		find: func(ctx context.Context, id string) (r control.Request, err error) {
-			return r, missing(console.Get(ctx, address, token, "/api/requests/"+url.PathEscape(id), &r))
+			return r, missing(admin.Get(ctx, "/api/requests/"+url.PathEscape(id), &r))
 		},
 		bodies: func(ctx context.Context, id string) ([]keptBody, error) {
 			var answer struct {
 				Bodies []keptBody `json:"bodies"`
 			}
-			return answer.Bodies, missing(console.Get(ctx, address, token, "/api/requests/"+url.PathEscape(id)+"/bodies", &answer))
+			return answer.Bodies, missing(admin.Get(ctx, "/api/requests/"+url.PathEscape(id)+"/bodies", &answer))
 		},
 		troubled: func(ctx context.Context, visit func(*control.Request)) error {
 			for before := ""; ; {
 				var answer control.Requests
 				path := fmt.Sprintf("/api/requests?troubled=true&trail=true&limit=%d&before=%s", page, url.QueryEscape(before))
-				if err := console.Get(ctx, address, token, path, &answer); err != nil {
+				if err := admin.Get(ctx, path, &answer); err != nil {
 					return err
 				}
 				for i := range answer.Requests {

@@ -96,7 +96,7 @@ func TestReplayingTheSameRulesDiffersNowhere(t *testing.T) {
 	}
 	changed := control.NewReplay(other)
 	attempts, asked := 0, map[string]int{}
-	if err := remotePast(admin, "").troubled(t.Context(), func(r *control.Request) {
+	if err := remotePast(console.Admin{Address: admin}).troubled(t.Context(), func(r *control.Request) {
 		same.Take(r)
 		changed.Take(r)
 		for i := range r.Attempts {
@@ -138,7 +138,7 @@ func TestReplayingTheSameRulesDiffersNowhere(t *testing.T) {
 		t.Errorf("%d of %d would differ, %d of patience", len(changed.Differences), changed.Failures, again)
 	}
 	var v control.Requests
-	if err := console.Get(t.Context(), admin, "", "/api/requests?troubled=true&limit=1", &v); err != nil || len(v.Requests) != 1 {
+	if err := (console.Admin{Address: admin}).Get(t.Context(), "/api/requests?troubled=true&limit=1", &v); err != nil || len(v.Requests) != 1 {
 		t.Errorf("%v %+v", err, v)
 	}
 }

@@ -91,7 +91,7 @@ func TestTheExamplesOfTheRequestsPage(t *testing.T) {
 	}
 	for {
 		var v control.View
-		if err := console.Get(ctx, p.admin, "", "/api/state", &v); err != nil {
+		if err := (console.Admin{Address: p.admin}).Get(ctx, "/api/state", &v); err != nil {
 			t.Fatal(err)
 		}
 		if v.Archive.Entries == int64(len(ids)) {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"understudy/internal/config"
-	"understudy/internal/console"
 	"understudy/internal/control"
 	"understudy/internal/daemon"
 )
@@ -62,13 +61,13 @@ func (c *routeCommand) Run(std streams) error {
 
 // live asks the running process.
 func (c *routeCommand) live() (p control.Preview, err error) {
-	address, token, _, err := c.where()
+	admin, _, err := c.where()
 	if err != nil {
 		return p, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	err = console.Get(ctx, address, token, "/api/route?model="+url.QueryEscape(c.Model)+"&session_id="+url.QueryEscape(c.SessionID), &p)
+	err = admin.Get(ctx, "/api/route?model="+url.QueryEscape(c.Model)+"&session_id="+url.QueryEscape(c.SessionID), &p)
 	return p, err
 }
 

@@ -65,7 +65,7 @@ func TestTrailScripts(t *testing.T) {
 		defer cancel()
 		for n := ""; n != args[0]; {
 			var v control.View
-			ts.Check(console.Get(ctx, ts.Getenv("ADMIN"), "", "/api/state", &v))
+			ts.Check(console.Admin{Address: ts.Getenv("ADMIN")}.Get(ctx, "/api/state", &v))
 			n = fmt.Sprint(v.Archive.Entries)
 		}
 	}

@@ -37,6 +37,21 @@ func (s Source) Set(path []any, value any) (Source, error) {
 		func(e *editor) error { return e.set(path, value) })
 }
 
+// Value is what the file itself has at a path, as for Set; not ok where it has
+// nothing there, or cannot be read.
+func (s Source) Value(path []any) (v any, ok bool) {
+	doc := parseDocument(s.Format, s.Bytes)
+	if doc.root == nil {
+		return nil, false
+	}
+	budget := maxVisits
+	whole, ok := plainValue(doc.root, &budget)
+	if !ok {
+		return nil, false
+	}
+	return lookUp(whole, path)
+}
+
 // Insert puts a value into the list at a path, before the item that is at index
 // now; the list's length appends. A list that is not there is made.
 func (s Source) Insert(path []any, index int, value any) (Source, error) {

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,22 +26,27 @@ const answerTime = 60 * time.Second
 // ErrToken says that the admin listener wants a token, or another one.
 var ErrToken = errors.New("the admin token is missing or wrong: give it as UNDERSTUDY_ADMIN_TOKEN or --token")
 
-// Remote is the process behind an admin listener, at an address such as
-// "http://127.0.0.1:8788" or "127.0.0.1:8788". The token may be empty. Nothing is
-// asked yet.
-func Remote(address, token string) (Source, error) {
-	r, err := newRemote(address, token)
+// Admin is an admin listener and how to be let in.
+type Admin struct {
+	Address string      // such as "http://127.0.0.1:8788" or "127.0.0.1:8788"
+	Token   string      // may be empty
+	TLS     *tls.Config // how to know it where the address is https; nil: by the system's authorities
+}
+
+// Source is the process behind an admin listener. Nothing is asked yet.
+func (a Admin) Source() (Source, error) {
+	r, err := newRemote(a)
 	if err != nil {
 		return Source{}, err
 	}
 	return Source{Run: r.run, View: r.view}, nil
 }
 
-// Get asks an admin listener, at an address as for Remote, for what stands behind a
-// path, such as "/api/requests?limit=3". A refusal is a *Refusal; where nobody
-// listens the error wraps a *net.OpError.
-func Get(ctx context.Context, address, token, path string, answer any) error {
-	r, err := newRemote(address, token)
+// Get asks an admin listener for what stands behind a path, such as
+// "/api/requests?limit=3". A refusal is a *Refusal; where nobody listens the error
+// wraps a *net.OpError.
+func (a Admin) Get(ctx context.Context, path string, answer any) error {
+	r, err := newRemote(a)
 	if err != nil {
 		return err
 	}
@@ -56,13 +62,16 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Text }
 
-func newRemote(address, token string) (*remote, error) {
-	base, err := adminURL(address)
+func newRemote(a Admin) (*remote, error) {
+	base, err := adminURL(a.Address)
 	if err != nil {
 		return nil, err
 	}
-	return &remote{base: base, token: token, client: &http.Client{
-		Timeout: answerTime,
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = a.TLS
+	return &remote{base: base, token: a.Token, client: &http.Client{
+		Transport: transport,
+		Timeout:   answerTime,
 		// Who redirects is no admin listener, and must not get the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

@@ -18,7 +18,7 @@ func listener(t *testing.T, serve http.HandlerFunc) Source {
 	t.Helper()
 	s := httptest.NewServer(serve)
 	t.Cleanup(s.Close)
-	source, err := Remote(s.URL+"/", "the-token")
+	source, err := Admin{Address: s.URL + "/", Token: "the-token"}.Source()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestRemoteSaysWhoAnswersAndWhy(t *testing.T) {
 func TestRemoteWithNobodyThere(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
-	source, err := Remote(s.URL, "")
+	source, err := Admin{Address: s.URL}.Source()
 	if err != nil {
 		t.Fatal(err)
 	}

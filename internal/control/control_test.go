@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -294,9 +295,13 @@ func TestNumericKeysAreListed(t *testing.T) {
 		if !strings.Contains(out, "\n"+key+" ") {
 			t.Errorf("%s is not in\n%s", key, out)
 		}
-		if one := r.run("set " + key); !strings.HasPrefix(one, key+" (") {
+		if one := r.run("set " + key); !strings.HasPrefix(one, key+" is ") || !strings.Contains(one, "; default ") {
 			t.Error(one)
 		}
+	}
+	r.run("set hold_bytes 1MiB")
+	if out := r.run("set"); !regexp.MustCompile(`(?m)^hold_bytes +1 ?MiB +bytes at least 64 KiB +8 MiB `).MatchString(out) {
+		t.Errorf("what holds now is not in\n%s", out)
 	}
 	if strings.Contains(out, "target_mode") || strings.Contains(out, "admin") {
 		t.Error(out)

@@ -22,9 +22,9 @@ func setServer(c *call) (string, error) {
 		return "", err
 	}
 	if len(c.args) == 0 {
-		t := newTable("key", "takes", "default", "what it is")
+		t := newTable("key", "now", "takes", "default", "what it is")
 		for _, k := range numericKeys() {
-			t.row(k.Name, strings.TrimSpace(k.Type+" "+k.Range), k.ShownDefault(), k.Doc)
+			t.row(k.Name, c.current(&k), strings.TrimSpace(k.Type+" "+k.Range), k.ShownDefault(), k.Doc)
 		}
 		return t.String(), nil
 	}
@@ -33,7 +33,7 @@ func setServer(c *call) (string, error) {
 		return "", err
 	}
 	if len(c.args) == 1 {
-		return fmt.Sprintf("%s (%s; default %s): %s", key.Name, strings.TrimSpace(key.Type+" "+key.Range), key.ShownDefault(), key.Doc), nil
+		return fmt.Sprintf("%s is %s (%s; default %s): %s", key.Name, c.current(&key), strings.TrimSpace(key.Type+" "+key.Range), key.ShownDefault(), key.Doc), nil
 	}
 	var did string
 	notes, err := c.edit(func(f *file) (out config.Source, err error) {
@@ -44,6 +44,14 @@ func setServer(c *call) (string, error) {
 		return "", err
 	}
 	return did + notes, nil
+}
+
+// current is what holds for a key: what the served file says, else the default.
+func (c *call) current(k *config.Key) string {
+	if v, written := c.s.Config.Source.Value([]any{serverSection, k.Name}); written && v != nil {
+		return c.name(fmt.Sprint(v))
+	}
+	return k.ShownDefault()
 }
 
 // serverKey finds a key that set may change; the error says how else to change
