@@ -15,7 +15,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"understudy/internal/config"
-	"understudy/internal/console"
 	"understudy/internal/control"
 	"understudy/internal/drill"
 )
@@ -305,14 +304,14 @@ const requestTime = 700 * time.Millisecond
 // requests are the latest of a running process.
 func (t *typed) requests() (list []suggestion) {
 	f := adminFlag{configFlag: t.configuration(), Admin: t.given["admin"], Token: cmp.Or(t.given["token"], os.Getenv("UNDERSTUDY_ADMIN_TOKEN"))}
-	address, token, _, err := f.where()
+	admin, _, err := f.where()
 	if err != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
 	defer cancel()
 	var answer control.Requests
-	if err := console.Get(ctx, address, token, "/api/requests?limit=50", &answer); err != nil {
+	if err := admin.Get(ctx, "/api/requests?limit=50", &answer); err != nil {
 		return nil
 	}
 	for i := range answer.Requests {
