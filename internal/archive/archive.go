@@ -74,6 +74,7 @@ type Archive struct {
 	boot     int64 // tells this process's entries from others'
 
 	limits atomic.Pointer[Limits]
+	last   atomic.Pointer[checkpoint] // what the ledger is saved as at the end; nil = as it is then
 
 	mu     sync.Mutex // guards the queue
 	queue  []item
@@ -101,6 +102,7 @@ type Archive struct {
 	tail     tail
 	pause    time.Duration // before the next try; 0 = all is well
 	finished bool          // another process has taken over
+	claimed  bool          // the file says that it is this process's
 }
 
 // item is an entry on its way to the file.
@@ -153,6 +155,26 @@ func New(o Options) *Archive {
 	a.boot = int64(binary.BigEndian.Uint64(b[:]) >> 1)
 	a.SetLimits(o.Limits)
 	return a
+}
+
+// checkpoint is a ledger's state, and the number of the last record in it.
+type checkpoint struct {
+	state stats.State
+	seq   uint64
+}
+
+// Conclude has the end of Run save this state of the ledger, and not what the ledger
+// says then: what has been added after the record of that number goes elsewhere. It is
+// called before Run's context is done.
+func (a *Archive) Conclude(s stats.State, seq uint64) { a.last.Store(&checkpoint{s, seq}) }
+
+// Resume takes entries again after Run has come to its end. Run is to be called again.
+func (a *Archive) Resume() {
+	a.last.Store(nil)
+	a.claimed = false // another process may have had it meanwhile
+	a.mu.Lock()
+	a.closed = false
+	a.mu.Unlock()
 }
 
 // Reader reads the file that is written, whatever the state it is in. It is closed
@@ -376,7 +398,7 @@ func (a *Archive) fail(err error) {
 			a.log.Error("archive", slog.String("problem", "damaged, set aside, and begun anew"), slog.String("error", err.Error()), slog.String("aside", aside))
 			// Nothing of it is left to be restored; what this process counted is in
 			// the ledger, and is saved with the next writing.
-			a.open, a.saved, a.tail = true, time.Time{}, tail{}
+			a.open, a.saved, a.tail, a.claimed = true, time.Time{}, tail{}, false
 			a.kept.Store(0)
 			return
 		}

@@ -159,7 +159,11 @@ func (a *Archive) write(ctx context.Context) error {
 		// After the batch was taken: everything in it is in the state.
 		var err error
 		var s stats.State
-		s, seq = a.ledger.Checkpoint(now)
+		if last := a.last.Load(); last != nil {
+			s, seq = last.state, last.seq
+		} else {
+			s, seq = a.ledger.Checkpoint(now)
+		}
 		if state, err = json.Marshal(s); err != nil {
 			return fmt.Errorf("encode the statistics: %w", err)
 		}
@@ -194,7 +198,7 @@ func (a *Archive) write(ctx context.Context) error {
 	}
 	a.written.Add(int64(len(a.batch)))
 	a.unsaved += len(a.batch)
-	a.tail, a.tidied = t, now
+	a.tail, a.tidied, a.claimed = t, now, true
 	if save {
 		a.saved, a.unsaved = now, 0
 	}
@@ -205,7 +209,7 @@ func (a *Archive) write(ctx context.Context) error {
 // own claims the file with the first writing, and finds out later whether somebody
 // else has.
 func (a *Archive) own(ctx context.Context, tx *sql.Tx) error {
-	if a.saved.IsZero() && a.written.Load() == 0 {
+	if !a.claimed {
 		if _, err := tx.ExecContext(ctx, "REPLACE INTO owner (one, boot) VALUES (1, ?)", a.boot); err != nil {
 			return fmt.Errorf("write the archive: %w", err)
 		}

@@ -42,6 +42,7 @@ func markOf(client, id string) mark {
 type entry struct {
 	mark  mark
 	owner Owner
+	since uint64 // the change that learned it
 }
 
 // A Book remembers owners. Its methods may be called from any goroutine.
@@ -51,6 +52,7 @@ type Book struct {
 	entries  map[mark]*list.Element
 	used     *list.List // of *entry, most recently used first
 	changes  uint64
+	changed  chan struct{} // closed with the next change; nil while nobody listens
 }
 
 // NewBook remembers at most so many identifiers; 0 = Capacity.
@@ -70,18 +72,37 @@ func (b *Book) Learn(client, id string, o Owner) {
 	m := markOf(client, id)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.learn(m, o)
+}
+
+// learn is Learn for a mark. The lock is held.
+func (b *Book) learn(m mark, o Owner) {
 	b.changes++
 	b.put(m, o)
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// Changed is closed when something is learned next.
+func (b *Book) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
 }
 
 // put adds or renews an entry. The lock is held.
 func (b *Book) put(m mark, o Owner) {
 	if e := b.entries[m]; e != nil {
-		e.Value.(*entry).owner = o
+		e.Value.(*entry).owner, e.Value.(*entry).since = o, b.changes
 		b.used.MoveToFront(e)
 		return
 	}
-	b.entries[m] = b.used.PushFront(&entry{m, o})
+	b.entries[m] = b.used.PushFront(&entry{m, o, b.changes})
 	if len(b.entries) > b.capacity {
 		last := b.used.Back()
 		delete(b.entries, b.used.Remove(last).(*entry).mark)
@@ -130,11 +151,21 @@ const magic = "understudy owners 1\n"
 // Export gives everything remembered as bytes, the least recently used first.
 // Identifiers are in it only as hashes.
 func (b *Book) Export() []byte {
+	out, _ := b.Since(0)
+	return out
+}
+
+// Since is Export for what was learned after so many changes, and how many there have
+// been: with 0 it is everything.
+func (b *Book) Since(changes uint64) (data []byte, upTo uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := []byte(magic)
 	for e := b.used.Back(); e != nil; e = e.Prev() {
 		v := e.Value.(*entry)
+		if changes > 0 && v.since <= changes {
+			continue
+		}
 		out = append(out, v.mark[:]...)
 		out = binary.BigEndian.AppendUint64(out, uint64(v.owner.At.Unix()))
 		id, err := hex.DecodeString(v.owner.Identity)
@@ -147,11 +178,16 @@ func (b *Book) Export() []byte {
 		out = append(out, model...)
 	}
 	sum := sha256.Sum256(out)
-	return append(out, sum[:]...)
+	return append(out, sum[:]...), b.changes
 }
 
 // Import adds what Export gave. An error leaves the Book as it was.
-func (b *Book) Import(data []byte) error {
+func (b *Book) Import(data []byte) error { return b.read(data, b.put) }
+
+// Learned is Import for what another process has learned since: it counts as a change.
+func (b *Book) Learned(data []byte) error { return b.read(data, b.learn) }
+
+func (b *Book) read(data []byte, into func(mark, Owner)) error {
 	if len(data) < len(magic)+sha256.Size || string(data[:len(magic)]) != magic {
 		return fmt.Errorf("%w: it does not begin as one", ErrDamaged)
 	}
@@ -170,14 +206,14 @@ func (b *Book) Import(data []byte) error {
 		if len(body) < fixed+n {
 			return fmt.Errorf("%w: it ends within an entry", ErrDamaged)
 		}
-		entries = append(entries, entry{mark(body[:16]), Owner{
+		entries = append(entries, entry{mark: mark(body[:16]), owner: Owner{
 			At: time.Unix(int64(binary.BigEndian.Uint64(body[16:])), 0), Identity: hex.EncodeToString(body[24:32]), Model: string(body[fixed : fixed+n])}})
 		body = body[fixed+n:]
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range entries {
-		b.put(e.mark, e.owner)
+		into(e.mark, e.owner)
 	}
 	return nil
 }

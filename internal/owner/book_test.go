@@ -83,3 +83,29 @@ func BenchmarkOwner(b *testing.B) {
 		book.Owner("", "resp_500", now)
 	}
 }
+
+// What is learned after a count of changes goes to another book, and wakes who waits.
+func TestSinceGivesWhatIsNew(t *testing.T) {
+	b, now := NewBook(10), time.Unix(1_800_000_000, 0)
+	learn := func(id string) { b.Learn("c", id, Owner{Identity: "00000000000000aa", Model: "vm", At: now}) }
+	learn("old")
+	_, upTo := b.Since(0)
+	changed := b.Changed()
+	learn("new")
+	select {
+	case <-changed:
+	default:
+		t.Error("nobody is told")
+	}
+	data, next := b.Since(upTo)
+	c := NewBook(10)
+	if err := c.Learned(data); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := c.Owner("c", "new", now); !ok || c.Len() != 1 || c.Changes() != 1 {
+		t.Errorf("%d entries, %d changes, new known: %v", c.Len(), c.Changes(), ok)
+	}
+	if data, _ := b.Since(next); len(data) != len(NewBook(1).Export()) {
+		t.Error("something is new that is not")
+	}
+}

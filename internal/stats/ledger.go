@@ -105,9 +105,12 @@ func NewLedger(journalSize int) *Ledger {
 
 // Tap has f called with every record that is added, once it is booked, together
 // with its bodies, nil without any. f runs on the request's own goroutine and must
-// not block; several may run at once, in no certain order. There is one tap, and it
-// is set before the first record is added.
-func (l *Ledger) Tap(f func(*Sequenced, *Bodies)) { l.tap = f }
+// not block; several may run at once, in no certain order. There is one tap.
+func (l *Ledger) Tap(f func(*Sequenced, *Bodies)) {
+	l.booking.Lock()
+	defer l.booking.Unlock()
+	l.tap = f
+}
 
 // Enter counts a request as in flight. Exactly one Add with the same model must
 // follow, whatever becomes of the request.
@@ -128,10 +131,28 @@ func (l *Ledger) Add(r Record) {
 	kept.Bodies = nil
 	bound(&kept.Record)
 	l.booking.RLock()
+	defer l.booking.RUnlock()
 	l.book(&r, kept)
-	l.booking.RUnlock()
 	if l.tap != nil {
 		l.tap(kept, r.Bodies)
+	}
+}
+
+// Adopt books a record that another process has finished, as if it had been one of
+// this one's: it enters the journal, and the tap hears of it.
+func (l *Ledger) Adopt(r Record) {
+	l.Enter(r.Model)
+	l.Add(r)
+	l.markFreezesOf(&r)
+}
+
+// markFreezesOf marks what a record's attempts were frozen for.
+func (l *Ledger) markFreezesOf(r *Record) {
+	for i := range r.Tries {
+		if t := &r.Tries[i]; t.Froze > 0 && !t.Start.IsZero() {
+			froze := t.Start.Add(max(t.End, 0))
+			l.MarkFrozen(t.Candidate, froze, froze.Add(t.Froze))
+		}
 	}
 }
 
@@ -149,12 +170,7 @@ func (l *Ledger) Replay(r Record, now time.Time) {
 	l.booking.RLock()
 	defer l.booking.RUnlock()
 	l.book(&r, nil)
-	for i := range r.Tries {
-		if t := &r.Tries[i]; t.Froze > 0 && !t.Start.IsZero() {
-			froze := t.Start.Add(max(t.End, 0))
-			l.MarkFrozen(t.Candidate, froze, froze.Add(t.Froze))
-		}
-	}
+	l.markFreezesOf(&r)
 }
 
 // book enters a record in the books. One that is kept also enters the journal and

@@ -66,8 +66,19 @@ func (l *Ledger) Export(now time.Time) State {
 // the state: every record up to it is, and none after it. Who adds a record
 // meanwhile waits while the books are copied, for some twenty microseconds per
 // candidate and model that has any; they are encoded afterwards.
-func (l *Ledger) Checkpoint(now time.Time) (State, uint64) {
+func (l *Ledger) Checkpoint(now time.Time) (State, uint64) { return l.checkpoint(now, nil) }
+
+// Divert is Checkpoint, and sets another tap at the same moment: the former one has
+// heard of every record that is in the state, and f hears of every one that is not.
+func (l *Ledger) Divert(now time.Time, f func(*Sequenced, *Bodies)) (State, uint64) {
+	return l.checkpoint(now, f)
+}
+
+func (l *Ledger) checkpoint(now time.Time, tap func(*Sequenced, *Bodies)) (State, uint64) {
 	l.booking.Lock()
+	if tap != nil {
+		l.tap = tap
+	}
 	l.mu.Lock()
 	state, seq := State{Version: stateVersion, Totals: l.totals}, l.journal.last
 	state.Totals.InFlight = 0
