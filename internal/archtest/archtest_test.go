@@ -35,16 +35,17 @@ var may = map[string][]string{
 	"files":          {},
 	"h1":             {},
 	"owner":          {},
+	"handover":       {},
 	"control":        {"proxy", "health", "stats", "route", "config", "rule", "probe", "wire"},
 	"web":            {"control"},
 	"web/stage":      {"daemon", "web", "drill", "route", "stats", "health", "proxy"},
 	"console":        {"control", "files"},
 	"drill":          {"wire"},
-	"daemon":         {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files", "redisstore"},
+	"daemon":         {"config", "handover", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files", "redisstore"},
 	"upstreamtest":   {},
 	"archtest":       {},
 	"movein":         {"config"},
-	"cmd/understudy": {"daemon", "archive", "stats", "web", "console", "drill", "config", "route", "proxy", "control", "files", "movein"},
+	"cmd/understudy": {"daemon", "handover", "archive", "stats", "web", "console", "drill", "config", "route", "proxy", "control", "files", "movein"},
 }
 
 // mustNot are imports from outside that a package has no business with.
