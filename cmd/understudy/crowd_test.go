@@ -84,6 +84,14 @@ type client struct {
 	conn *drill.Client
 }
 
+// close closes the connection, if there is one.
+func (c *client) close() {
+	if c.conn != nil {
+		c.conn.Close()
+		c.conn = nil
+	}
+}
+
 // ask sends a request, and gives the id it was answered with once the answer was over.
 func (c *client) ask(ctx context.Context, p plot) (id string) {
 	if c.conn == nil {
@@ -100,8 +108,7 @@ func (c *client) ask(ctx context.Context, p plot) (id string) {
 	}
 	r := c.conn.Ask(ctx, q)
 	if !r.Clean || r.Get("Connection") == "close" {
-		c.conn.Close()
-		c.conn = nil
+		c.close()
 	}
 	want := map[plot]bool{well: r.Status == 200 && r.Clean, saved: r.Status == 200 && r.Clean, deserted: r.Status == 502 && r.Clean,
 		cut: r.Status == 200 && !r.Clean, aborted: r.Err == drill.ErrLeft}[p]
@@ -141,9 +148,7 @@ func (c *crowd) play(ctx context.Context, clients, requests int) {
 			for n := int(next.Add(1)); n <= requests; n = int(next.Add(1)) {
 				one.ask(ctx, plotOf(n))
 			}
-			if one.conn != nil {
-				one.conn.Close()
-			}
+			one.close()
 		})
 	}
 	wg.Wait()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,10 +11,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(tidy{m}, map[string]func(){
+	commands := map[string]func(){
 		"understudy": func() { os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})) },
 		panics:       consolePanics,
-	})
+	}
+	maps.Copy(commands, systemCommands)
+	testscript.Main(tidy{m}, commands)
 }
 
 var update = flag.Bool("update", false, "write the scripts' expected output anew")

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"understudy/internal/console"
 	"understudy/internal/daemon"
+	"understudy/internal/handover"
 	"understudy/internal/web"
 )
 
@@ -31,9 +33,26 @@ type serveCommand struct {
 }
 
 // Run serves until a signal comes. The first one lets running requests finish, a
-// second one stops at once.
+// second one stops at once. SIGUSR2 hands over to the program that stands at this
+// one's place by then.
 func (c *serveCommand) Run(std streams) error {
+	signals := make(chan os.Signal, 4) // from the first moment on: what they do by themselves is worse
+	defer notify(signals)()
+	heir, err := handover.Inherit()
+	if err != nil {
+		return err
+	}
+	err = c.serve(std, signals, heir)
+	heir.Fail(err)
+	return err
+}
+
+func (c *serveCommand) serve(std streams, signals <-chan os.Signal, heir *handover.Inheritance) error {
 	path, err := c.find()
+	if err != nil {
+		return err
+	}
+	sockets, err := handover.Sockets()
 	if err != nil {
 		return err
 	}
@@ -49,7 +68,8 @@ func (c *serveCommand) Run(std streams) error {
 	log, flush := newLog(to, isTerminal(std.err), c.LogFormat, c.LogLevel)
 	defer flush()
 	d, err := daemon.Open(daemon.Options{ConfigPath: path, Host: c.Host, Port: c.Port, Admin: c.Admin, AllowUnauthenticated: c.AllowUnauthenticated,
-		Log: log, AdminHandler: func(d *daemon.Daemon) http.Handler { return web.New(d.Control(version()), log) }})
+		Log: log, Sockets: sockets, Manager: &handover.Manager{}, Heir: heir, Program: handover.Program(),
+		AdminHandler: func(d *daemon.Daemon) http.Handler { return web.New(d.Control(version()), log) }})
 	if err != nil {
 		return err
 	}
@@ -62,8 +82,6 @@ func (c *serveCommand) Run(std streams) error {
 	now, stop := context.WithCancel(context.Background())
 	defer drain()
 	defer stop()
-	signals := make(chan os.Signal, 4)
-	defer notify(signals)()
 	repl := c.console(mode, std, d, lines, ctx.Done(), log)
 	defer repl.end()
 	done := make(chan error, 1)
@@ -94,6 +112,14 @@ func (c *serveCommand) Run(std streams) error {
 		case s := <-signals:
 			if s == syscall.SIGHUP {
 				go func() { _ = d.Reload(ctx) }() // told to the log and the status
+				continue
+			}
+			if slices.Contains(upgradeSignals, s) {
+				if mode != console.Plain {
+					log.Error("no upgrade: the console's terminal cannot be shared with a new process: quit and start again, or serve with --no-repl")
+					continue
+				}
+				go func() { _ = d.Upgrade(ctx) }() // told to the log and the status
 				continue
 			}
 			end()

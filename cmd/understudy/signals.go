@@ -8,9 +8,9 @@ import (
 
 // notify sends the signals that serve knows: an interrupt (Ctrl-C, on Windows
 // Ctrl-Break too), SIGTERM (on Windows a console that is closed, a log-off or a
-// shutdown), and SIGHUP. What it returns ends that.
+// shutdown), SIGHUP, and where there are upgrades SIGUSR2. What it returns ends that.
 func notify(signals chan<- os.Signal) (end func()) {
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, append(upgradeSignals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)...)
 	if underManager != nil {
 		underManager.to(signals)
 	}

@@ -51,6 +51,8 @@ func (b *builder) view() View {
 		WindowSeconds: server.MetricsWindow.Seconds(), Models: []Model{}, Freezes: b.freezes(), Archive: b.archive(),
 		Rules: b.rules(b.s.Config.Rules), BuiltInRules: b.s.Config.BuiltInRules,
 	}
+	v.Upgrade = b.c.upgrade()
+	v.Upgrade.Problem = b.s.Redact.Quote(v.Upgrade.Problem, 4*maxProse)
 	for _, chain := range b.s.Routes.Chains() {
 		v.Models = append(v.Models, b.model(chain))
 	}

@@ -29,6 +29,8 @@ type Deps struct {
 	// reloads, all of it or nothing. It returns the changed settings that take
 	// effect only after a restart.
 	Edit func(ctx context.Context, who string, edit func(config.Source) (config.Source, error)) (needsRestart []string, err error)
+	// Upgrade says how upgrades go; nil where there are none.
+	Upgrade func() Upgrade
 	// Archive is the request log on disk.
 	Archive Archive
 	// Save writes the state file now; nil where there is none.
@@ -94,15 +96,27 @@ type mark struct {
 	target   bool
 	loaded   time.Time
 	failure  string
+	upgrade  Upgrade
 }
 
 func (c *Control) mark() mark {
 	h := c.deps.Handler
 	status := c.deps.Status()
+	upgrade := c.upgrade()
+	upgrade.FailedAt = nil // compared by its place, which is another every time
 	return mark{
 		sequence: h.Ledger().Seq(), snapshot: h.Snapshot(), inFlight: h.Ledger().Totals().InFlight,
 		frozen: h.Frozen(), target: h.Target().On(), loaded: status.LoadedAt, failure: status.Error,
+		upgrade: upgrade,
 	}
+}
+
+// upgrade says how upgrades go.
+func (c *Control) upgrade() Upgrade {
+	if c.deps.Upgrade == nil {
+		return Upgrade{}
+	}
+	return c.deps.Upgrade()
 }
 
 // Changed gives a sign when the View has changed in more than its ages: at most

@@ -24,9 +24,23 @@ type View struct {
 	Models  []Model       `json:"virtual_models"`
 	Freezes []Freeze      `json:"freezes"`
 	Archive ArchiveStatus `json:"archive"`
+	Upgrade Upgrade       `json:"upgrade"`
 	// Rules are the common rules of the chains.
 	Rules        []Rule `json:"rules"`
 	BuiltInRules bool   `json:"built_in_rules"`
+}
+
+// Upgrade says how upgrades go: handing over to another program while requests run.
+type Upgrade struct {
+	// Running: a new process is being started.
+	Running bool `json:"running"`
+	// Problem is why the last one failed, and FailedAt when; "" = none has failed.
+	Problem  string     `json:"problem"`
+	FailedAt *time.Time `json:"failed_at"`
+	// Former: the process before this one still finishes FormerInFlight requests,
+	// which are in no total until they end.
+	Former         bool  `json:"former"`
+	FormerInFlight int64 `json:"former_in_flight"`
 }
 
 // Config says which configuration is in force.

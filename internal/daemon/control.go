@@ -15,6 +15,14 @@ func (d *Daemon) Control(version string) *control.Control {
 			s := d.Status()
 			return control.Status{Path: s.Path, LoadedAt: s.LoadedAt, Hash: hex.EncodeToString(s.Hash[:]), Error: s.Error, NeedsRestart: s.NeedsRestart, Warnings: s.Warnings}
 		},
+		Upgrade: func() control.Upgrade {
+			s := d.UpgradeStatus()
+			u := control.Upgrade{Running: s.Running, Problem: s.Problem, Former: s.Former, FormerInFlight: s.FormerInFlight}
+			if s.Problem != "" {
+				u.FailedAt = new(s.FailedAt.UTC())
+			}
+			return u
+		},
 		Archive: d.requestLog(),
 		Reload:  d.Reload,
 		Edit:    d.Edit,

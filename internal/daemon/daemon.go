@@ -9,12 +9,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
 	"understudy/internal/archive"
 	"understudy/internal/config"
+	"understudy/internal/handover"
 	"understudy/internal/health"
 	"understudy/internal/proxy"
 	"understudy/internal/stats"
@@ -35,6 +35,17 @@ type Options struct {
 	// AdminHandler builds what the admin listener serves; nil = no admin listener.
 	// One with a Close method is told when its streams are to end.
 	AdminHandler func(*Daemon) http.Handler
+	// Sockets are the listeners that the service manager has opened: they go before
+	// Host, Port and Admin, and before the file's.
+	Sockets []handover.Socket
+	// Manager is told how we are; nil = nobody is.
+	Manager *handover.Manager
+	// Heir is what a former process has passed on to this one; nil = there is none.
+	Heir *handover.Inheritance
+	// Program is the file that Upgrade starts; "" = there are no upgrades. Patience is
+	// how long the new process may take to serve; 0 = half a minute.
+	Program  string
+	Patience time.Duration
 	// Dial replaces the network towards upstreams; nil is the real one.
 	Dial proxy.DialFunc
 }
@@ -53,9 +64,20 @@ type Daemon struct {
 	statePath  string
 	lock       *lock // nil where the state directory cannot be locked
 
-	proxyListener, adminListener net.Listener
+	proxyListener, adminListener listener
+	activated                    map[string]net.Addr // of the listeners that the service manager has opened
 	proxyServer, adminServer     *http.Server
+	proxyConns, adminConns       *connections
+	closeAdmin                   func()       // ends the admin handler's streams; nil where it has none
 	certificate                  *certificate // nil: no TLS
+	writing                      writing
+
+	former    former
+	upgrading sync.Mutex     // held during an upgrade, and from the beginning of the end on
+	heir      *handover.Heir // who has taken over; set before handed is closed
+	out       *outlet        // likewise
+	handed    chan struct{}
+	ending    chan struct{} // closed when the end begins
 
 	asks chan ask // to the goroutine that owns the reload
 	quit chan struct{}
@@ -64,10 +86,16 @@ type Daemon struct {
 	saving      sync.Mutex // one writer of the state files at a time
 	savedHealth []byte     // the board as it is on disk
 	savedOwners uint64     // the owners' changes that are on disk
+	given       bool       // an heir has the files, or is about to: nothing is saved here
 
-	mu     sync.Mutex
-	status Status
-	tried  [32]byte // hash of the bytes tried last, good or bad
+	mu      sync.Mutex
+	status  Status
+	upgrade struct {
+		running bool
+		problem string
+		at      time.Time
+	}
+	tried [32]byte // hash of the bytes tried last, good or bad
 }
 
 // Status is how the last reload went.
@@ -133,7 +161,8 @@ func compile(src config.Source) (*proxy.Snapshot, Problems, error) {
 // an error nothing is left open.
 func Open(o Options) (_ *Daemon, err error) {
 	d := &Daemon{options: o, log: o.Log, started: time.Now(), board: health.NewBoard(), ledger: stats.NewLedger(1000),
-		transports: &proxy.Transports{Dial: o.Dial}, asks: make(chan ask), quit: make(chan struct{})}
+		transports: &proxy.Transports{Dial: o.Dial}, asks: make(chan ask), quit: make(chan struct{}),
+		handed: make(chan struct{}), ending: make(chan struct{}), proxyConns: newConnections(), adminConns: newConnections()}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -144,16 +173,37 @@ func Open(o Options) (_ *Daemon, err error) {
 	for _, w := range warnings {
 		d.log.Warn("configuration", slog.String("problem", w.String()))
 	}
+	if err := d.activate(); err != nil {
+		return nil, err
+	}
 	d.bound = d.listening(snap.Config.Server)
 	if err := d.mayListen(snap.Config); err != nil {
 		return nil, err
 	}
+	if err := d.listen(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			d.unlisten()
+		}
+	}()
+	var before taken
+	if o.Heir != nil {
+		if before, err = d.await(); err != nil {
+			return nil, err
+		}
+		d.former.gone = make(chan struct{})
+	}
 	d.statePath = statePath(d.bound.StateDir, o.ConfigPath)
-	if d.lock, err = takeLock(lockPath(d.statePath)); errors.Is(err, ErrInUse) {
+	if f := o.Heir.Take(lockName, lockPath(d.statePath)); f != nil {
+		d.lock = &lock{f}
+	} else if d.lock, err = takeLock(lockPath(d.statePath)); errors.Is(err, ErrInUse) {
 		return nil, err
 	} else if err != nil {
 		d.log.Warn("state", slog.String("problem", err.Error()))
 	}
+	o.Heir.Drop()
 	defer func() {
 		if err != nil {
 			d.lock.release()
@@ -181,9 +231,9 @@ func Open(o Options) (_ *Daemon, err error) {
 	d.tried = src.Hash
 	d.status = Status{Path: o.ConfigPath, LoadedAt: now, Hash: src.Hash, Warnings: lines(warnings)}
 	d.archive = d.newArchive(snap.Config) // the admin handler may look for it at once
-	if err := d.listen(); err != nil {
-		return nil, err
-	}
+	d.writing.archive = d.archive
+	d.handler.Target().Set(before.TargetMode)
+	d.serveWith()
 	d.openArchive()
 	d.retain(snap)
 	return d, nil
@@ -201,6 +251,12 @@ func (d *Daemon) listening(s config.Server) config.Server {
 		if s.Admin = *d.options.Admin; s.Admin == "off" {
 			s.Admin = ""
 		}
+	}
+	if a, ok := d.activated[handover.Proxy].(*net.TCPAddr); ok {
+		s.Host, s.Port = a.IP.String(), a.Port
+	}
+	if a := d.activated[handover.Admin]; a != nil {
+		s.Admin = a.String()
 	}
 	return s
 }
@@ -234,29 +290,6 @@ func loopback(host string) bool {
 	return err == nil && addr.IsLoopback()
 }
 
-// listen opens both listeners, or none.
-func (d *Daemon) listen() (err error) {
-	if d.certificate, err = openCertificate(d.bound); err != nil {
-		return err
-	}
-	addr := net.JoinHostPort(d.bound.Host, strconv.Itoa(d.bound.Port))
-	if d.proxyListener, err = net.Listen("tcp", addr); err != nil {
-		return fmt.Errorf("listen on %s: %w", addr, err)
-	}
-	quiet := slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)
-	d.proxyServer = &http.Server{Handler: d.handler, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute,
-		DisableGeneralOptionsHandler: true, ErrorLog: quiet}
-	if d.bound.Admin == "" || d.options.AdminHandler == nil {
-		return nil
-	}
-	if d.adminListener, err = net.Listen("tcp", d.bound.Admin); err != nil {
-		d.proxyListener.Close()
-		return fmt.Errorf("listen on the admin address %s (server.admin; `off` does without): %w", d.bound.Admin, err)
-	}
-	d.adminServer = &http.Server{Handler: d.options.AdminHandler(d), ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, ErrorLog: quiet}
-	return nil
-}
-
 // Addr is the address the proxy listens on.
 func (d *Daemon) Addr() string { return d.proxyListener.Addr().String() }
 
@@ -270,10 +303,17 @@ func (d *Daemon) Scheme() string {
 
 // AdminAddr is the admin listener's address; "" without one.
 func (d *Daemon) AdminAddr() string {
-	if d.adminListener == nil {
+	if d.adminListener.Listener == nil {
 		return ""
 	}
 	return d.adminListener.Addr().String()
+}
+
+// endEvents has the admin listener's streams end.
+func (d *Daemon) endEvents() {
+	if d.closeAdmin != nil {
+		d.closeAdmin()
+	}
 }
 
 // Handler serves the requests.
@@ -284,10 +324,7 @@ func (d *Daemon) Started() time.Time { return d.started }
 
 // Close gives up a daemon that was opened and is not to be served.
 func (d *Daemon) Close() {
-	d.proxyListener.Close()
-	if d.adminListener != nil {
-		d.adminListener.Close()
-	}
+	d.unlisten()
 	d.archive.Reader().Close()
 	d.lock.release()
 }
@@ -306,33 +343,47 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { d.own(running) })
 	wg.Go(func() { d.keep(running) })
-	logged, flush := context.WithCancel(context.Background())
-	defer flush()
-	var writing sync.WaitGroup
-	writing.Go(func() { d.archive.Run(logged) })
+	d.writing.begin()
 	serve := func(s *http.Server, l net.Listener) {
 		if err := d.serveOn(s, l); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
 		}
 	}
-	wg.Go(func() { serve(d.proxyServer, d.proxyListener) })
+	wg.Go(func() { serve(d.proxyServer, d.proxyListener.Listener) })
 	if d.adminServer != nil {
 		d.adminServer.BaseContext = func(net.Listener) context.Context { return running }
-		wg.Go(func() { serve(d.adminServer, d.adminListener) })
+		wg.Go(func() { serve(d.adminServer, d.adminListener.Listener) })
 	}
+	if d.options.Heir != nil {
+		wg.Go(d.succeed) // the former process tells the service manager
+	} else {
+		d.options.Manager.Ready("serving on " + d.Addr())
+	}
+	watching, unwatch := context.WithCancel(running)
+	defer unwatch()
+	wg.Go(func() { d.watch(watching) })
 	var first error
 	select {
 	case <-ctx.Done():
 	case <-d.quit:
 	case <-now.Done():
 	case first = <-failed:
+	case <-d.handed:
 	}
-	d.drain(now)
+	unwatch()
+	close(d.ending)
+	d.upgrading.Lock() // for good: one that is under way is given up, or has gone well
+	if d.heir != nil {
+		first = nil // its listeners were closed
+		d.retire(ctx, now)
+	} else {
+		d.options.Manager.Stopping()
+		d.drain(now)
+	}
 	stop()
+	d.options.Heir.Part()
 	if d.adminServer != nil {
-		if c, ok := d.adminServer.Handler.(interface{ Close() }); ok {
-			c.Close()
-		}
+		d.endEvents()
 		ctx, cancel := context.WithTimeout(now, time.Second)
 		if d.adminServer.Shutdown(ctx) != nil {
 			d.adminServer.Close()
@@ -341,8 +392,10 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	}
 	wg.Wait()
 	d.transports.CloseIdle()
-	flush() // everything that ran has been booked
-	writing.Wait()
+	if d.heir != nil {
+		return first
+	}
+	d.writing.end() // everything that ran has been booked
 	if err := d.Save(); err != nil && first == nil {
 		d.log.Error("state", slog.String("problem", err.Error()))
 	}
@@ -358,6 +411,7 @@ func (d *Daemon) drain(now context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(now, timeout)
 	defer cancel()
+	d.urge(timeout)
 	var tunnels sync.WaitGroup
 	tunnels.Go(func() { d.handler.EndTunnels(ctx) })
 	defer tunnels.Wait()
@@ -365,4 +419,5 @@ func (d *Daemon) drain(now context.Context) {
 		d.log.Warn("requests broken off", slog.Int64("requests", d.ledger.Totals().InFlight))
 		d.proxyServer.Close()
 	}
+	d.former.wait(ctx)
 }

@@ -211,10 +211,7 @@ func TestRefusesToStartOpen(t *testing.T) {
 		}
 		d, err := Open(o)
 		if err == nil {
-			d.proxyListener.Close()
-			if d.adminListener != nil {
-				d.adminListener.Close()
-			}
+			d.Close()
 		}
 		return err
 	}

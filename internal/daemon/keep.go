@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"understudy/internal/health"
 )
 
 // A freeze is on disk soon after it was made, a counter within a second, and the
@@ -39,7 +41,7 @@ func (d *Daemon) keep(ctx context.Context) {
 			}
 		case <-timer.C:
 		}
-		err := d.saveHealth(false)
+		_, err := d.saveHealth(false)
 		if now := time.Now(); now.Sub(owners) >= ownersEvery {
 			err, owners = errors.Join(err, d.saveOwners()), now
 		}
@@ -53,32 +55,42 @@ func (d *Daemon) keep(ctx context.Context) {
 
 // Save writes the state now: freezes and counters, and the owners where there are
 // new ones. The archive is written by itself.
-func (d *Daemon) Save() error { return errors.Join(d.saveHealth(true), d.saveOwners()) }
+func (d *Daemon) Save() error {
+	_, err := d.saveHealth(true)
+	return errors.Join(err, d.saveOwners())
+}
 
 // saveHealth writes freezes and counters, unless they are on disk already and
-// nobody insists.
-func (d *Daemon) saveHealth(insist bool) error {
+// nobody insists, and gives what it has written. What was given to an heir is no
+// longer this process's to write.
+func (d *Daemon) saveHealth(insist bool) (board health.State, err error) {
 	d.saving.Lock()
 	defer d.saving.Unlock()
+	if d.given {
+		return board, nil
+	}
 	now := time.Now()
-	board := d.board.Export(now)
+	board = d.board.Export(now)
 	text, err := json.Marshal(board)
 	if err != nil {
-		return fmt.Errorf("encode the state: %w", err)
+		return board, fmt.Errorf("encode the state: %w", err)
 	}
 	if !insist && bytes.Equal(text, d.savedHealth) {
-		return nil
+		return board, nil
 	}
 	if err := saveState(d.statePath, state{Version: stateVersion, SavedAt: now.UTC(), Health: board}); err != nil {
-		return err
+		return board, err
 	}
 	d.savedHealth = text
-	return nil
+	return board, nil
 }
 
 func (d *Daemon) saveOwners() error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
+	if d.given {
+		return nil
+	}
 	book := d.handler.Owners()
 	changes := book.Changes()
 	if changes == d.savedOwners {

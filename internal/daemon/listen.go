@@ -3,14 +3,104 @@ package daemon
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/handover"
 )
+
+// A listener is one of the two, with the address that it was opened for: as it is
+// configured, or "" where the service manager chose it. The zero one is none.
+type listener struct {
+	net.Listener
+	address string
+}
+
+// activate notes the addresses of listeners that the service manager has opened.
+func (d *Daemon) activate() error {
+	d.activated = map[string]net.Addr{}
+	for _, name := range []string{handover.Proxy, handover.Admin} {
+		address, err := d.options.Heir.Activated(name)
+		if err != nil {
+			return err
+		}
+		if address != nil {
+			d.activated[name] = address
+		}
+	}
+	for _, s := range d.options.Sockets {
+		d.activated[s.Name] = s.Addr()
+	}
+	return nil
+}
+
+// listen opens both listeners, or none.
+func (d *Daemon) listen() (err error) {
+	if d.certificate, err = openCertificate(d.bound); err != nil {
+		return err
+	}
+	addr := net.JoinHostPort(d.bound.Host, strconv.Itoa(d.bound.Port))
+	if d.proxyListener, err = d.open(handover.Proxy, addr); err != nil {
+		return fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	if d.bound.Admin == "" || d.options.AdminHandler == nil {
+		return nil
+	}
+	if d.adminListener, err = d.open(handover.Admin, d.bound.Admin); err != nil {
+		d.unlisten()
+		return fmt.Errorf("listen on the admin address %s (server.admin; `off` does without): %w", d.bound.Admin, err)
+	}
+	return nil
+}
+
+// open gives a listener for an address: the one that was passed on, or a new one.
+func (d *Daemon) open(name, address string) (listener, error) {
+	if d.activated[name] != nil {
+		address = ""
+	}
+	if f := d.options.Heir.Take(name, address); f != nil {
+		l, err := net.FileListener(f)
+		_ = f.Close() // the listener has a copy
+		return listener{l, address}, err
+	}
+	for _, s := range d.options.Sockets {
+		if s.Name == name {
+			return listener{s.Listener, ""}, nil
+		}
+	}
+	l, err := net.Listen("tcp", address)
+	return listener{l, address}, err
+}
+
+// unlisten closes what listen has opened; connections that were accepted stay.
+func (d *Daemon) unlisten() {
+	for _, l := range []listener{d.proxyListener, d.adminListener} {
+		if l.Listener != nil {
+			_ = l.Close() // there is nothing to lose
+		}
+	}
+}
+
+// serveWith makes the servers of the open listeners.
+func (d *Daemon) serveWith() {
+	quiet := slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)
+	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.handler), ConnState: d.proxyConns.note, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute,
+		DisableGeneralOptionsHandler: true, ErrorLog: quiet}
+	if d.adminListener.Listener == nil {
+		return
+	}
+	admin := d.options.AdminHandler(d)
+	if c, ok := admin.(interface{ Close() }); ok {
+		d.closeAdmin = c.Close
+	}
+	d.adminServer = &http.Server{Handler: d.adminConns.closing(admin), ConnState: d.adminConns.note, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, ErrorLog: quiet}
+}
 
 // serveOn serves a listener, with TLS where the file names a certificate.
 func (d *Daemon) serveOn(s *http.Server, l net.Listener) error {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"understudy/internal/files"
 )
 
 // ErrInUse is wrapped by the refusal to serve a configuration whose state another
@@ -32,7 +34,7 @@ func lockPath(statePath string) string {
 // wraps ErrInUse; any other one is of a file system that cannot lock, or not be
 // written.
 func takeLock(path string) (*lock, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := files.MakePrivate(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

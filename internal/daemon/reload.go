@@ -31,6 +31,8 @@ func (d *Daemon) own(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-d.handed:
+			return // the heir reads the file from here on
 		case a := <-d.asks:
 			a.reply <- a.do()
 		case <-tick:
@@ -109,6 +111,8 @@ func (d *Daemon) reload(forced bool) error {
 	if same && !forced {
 		return nil
 	}
+	d.options.Manager.Reloading()
+	defer func() { d.options.Manager.Ready(d.standing()) }()
 	snap, warnings, err := compile(src)
 	if err == nil {
 		err = d.stillMayListen(snap.Config)
@@ -132,6 +136,35 @@ func (d *Daemon) reload(forced bool) error {
 	}
 	d.log.Info("configuration loaded", slog.Int("virtual_models", len(snap.Routes.Names())), slog.Any("needs_restart", restart))
 	return nil
+}
+
+// standing is a line for the service manager.
+func (d *Daemon) standing() string {
+	if d.Status().Error != "" {
+		return "the configuration on disk cannot be used, the former one goes on; serving on " + d.Addr()
+	}
+	return "serving on " + d.Addr()
+}
+
+// watch answers the service manager's watchdog for as long as the goroutine that owns
+// the configuration does its work.
+func (d *Daemon) watch(ctx context.Context) {
+	every := d.options.Manager.Watchdog()
+	if every <= 0 {
+		return
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if d.request(ctx, func() error { return nil }) == nil {
+			d.options.Manager.Alive()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // failed notes a reload that went wrong; the former configuration goes on.

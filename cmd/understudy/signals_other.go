@@ -1,0 +1,9 @@
+//go:build !unix
+
+package main
+
+import "os"
+
+// upgradeSignals ask for an upgrade: where a process cannot pass its listeners on,
+// there are none.
+var upgradeSignals []os.Signal
