@@ -26,10 +26,10 @@ const (
 // news is what has happened at a process that has handed over, since it last told.
 type news struct {
 	// Records are a block of the request log's, Bodies theirs, one for each.
-	Records []byte          `json:"records,omitempty"`
-	Bodies  []*stats.Bodies `json:"bodies,omitempty"`
+	Records []byte              `json:"records,omitempty"`
+	Bodies  []*stats.Bodies     `json:"bodies,omitempty"`
 	Board   []health.Difference `json:"board,omitempty"`
-	Owners  []byte          `json:"owners,omitempty"`
+	Owners  []byte              `json:"owners,omitempty"`
 	// InFlight is how many requests run there, and Lost how many records could not
 	// wait.
 	InFlight int64 `json:"in_flight"`
