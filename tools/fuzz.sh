@@ -10,7 +10,7 @@ for dir in $(git ls-files '*_test.go' | xargs grep -l '^func Fuzz' | xargs -n1 d
 	for target in $(cat "$dir"/*_test.go | sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p'); do
 		case $target in
 		FuzzScan | FuzzFrames | FuzzParse | FuzzSet) for=$time ;;
-		FuzzLiteLLM | FuzzCLIProxyAPI | FuzzClaudeCodeRouter | FuzzOwnFile | FuzzJSON) for=1s ;;
+		FuzzLiteLLM | FuzzCLIProxyAPI | FuzzClaudeCodeRouter) for=1s ;;
 		*) for=3s ;;
 		esac
 		echo "fuzz $dir $target $for"
