@@ -24,7 +24,7 @@ lint: ## formatting, vet, staticcheck
 	$(GO) vet -tags e2e ./e2e
 	$(TOOL) staticcheck ./...
 
-unit: ## all Go tests, with the race detector (needs gcc, tmux for the console, zsh and fish for Tab)
+unit: ## all Go tests, with the race detector (needs gcc, tmux for the console, zsh and fish for Tab, mandoc)
 	$(GO) test -race -timeout 10m -skip '^TestSchemaAndParseAgree$$' $$($(GO) list ./... | grep -v /cmd/)
 	$(GO) test -timeout 10m -run '^TestSchemaAndParseAgree$$' ./internal/config # one goroutine, thousands of files
 	$(GO) test -race -timeout 10m -skip TestDrillScripts ./cmd/understudy

@@ -15,15 +15,6 @@ import (
 
 const cliDoc = "../../docs/cli.md"
 
-// commandName is a command as it is typed, without the program's name.
-func commandName(n *kong.Node) string {
-	name := n.Name
-	for at := n.Parent; at != nil && at.Parent != nil; at = at.Parent {
-		name = at.Name + " " + name
-	}
-	return name
-}
-
 // flagTable lists what a command takes.
 func flagTable(n *kong.Node) string {
 	var b strings.Builder
@@ -54,7 +45,24 @@ func TestTheCommandsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(b)
-	walkCommands(model(t), func(n *kong.Node) {
+	for _, list := range []struct {
+		name, head string
+		rows       [][2]string
+	}{{"exit codes", "exit code", exitCodes}, {"files", "file", usedFiles}, {"variables", "variable", variables}, {"signals", "signal", signalWords}} {
+		begin := "<!-- " + list.name + " -->\n"
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, end := strings.Cut(rest, "<!-- end -->\n")
+		if !ok || !end {
+			t.Errorf("docs/cli.md has no table %q", strings.TrimSpace(begin))
+			continue
+		}
+		table := "| " + list.head + " | meaning |\n| --- | --- |\n"
+		for _, r := range list.rows {
+			table += "| " + r[0] + " | " + strings.ReplaceAll(r[1], "\\", "\\\\") + " |\n"
+		}
+		text = before + begin + table + "<!-- end -->\n" + after
+	}
+	walk(model(t), func(n *kong.Node) {
 		if n.Parent == nil || len(n.Children) > 0 {
 			return
 		}

@@ -22,16 +22,6 @@ func model(t *testing.T) *kong.Node {
 	return p.Model.Node
 }
 
-// walkCommands visits every command that people see, the root too.
-func walkCommands(n *kong.Node, visit func(*kong.Node)) {
-	visit(n)
-	for _, c := range n.Children {
-		if !c.Hidden {
-			walkCommands(c, visit)
-		}
-	}
-}
-
 const completeConfig = `virtual_models:
   auto-strong: [{base_url: "http://127.0.0.1:1", model: m, auth_style: none}, {base_url: "http://127.0.0.1:2", model: m, auth_style: none}]
   "llama3:8b": [{base_url: "http://127.0.0.1:1", model: m, auth_style: none}]
@@ -103,7 +93,7 @@ func TestWhatMayBeTyped(t *testing.T) {
 // grammar is one that completion knows.
 func TestEverythingIsOffered(t *testing.T) {
 	app := model(t)
-	walkCommands(app, func(n *kong.Node) {
+	walk(app, func(n *kong.Node) {
 		var before []string
 		for at := n; at.Parent != nil; at = at.Parent {
 			before = slices.Insert(before, 0, at.Name)

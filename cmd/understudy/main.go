@@ -37,6 +37,7 @@ type grammar struct {
 	Drill   drillCommand   `cmd:"" help:"Put a configuration through faults, with fake upstreams, and print a scorecard."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 
+	Man        manCommand        `cmd:"" help:"Print the manual page."`
 	Completion completionCommand `cmd:"" help:"Print a script with which a shell completes commands."`
 
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running process whether it serves; exit 0 or 1."`
