@@ -46,6 +46,7 @@ type document struct {
 	end     int64 // offset after the closing bracket, 0 = not there yet
 	over    bool  // longer than limit
 	limit   int
+	short   shortener
 	trailed bool // something that is no blank follows it
 	scalar  bool // it is no container: only the body's end ends it
 }
@@ -63,10 +64,8 @@ func (d *document) feed(r *Reader, p []byte) (rest []byte) {
 		}
 		switch {
 		case !r.keepsDocument():
-		case len(d.body)+n > d.limit:
-			d.over, d.body = true, nil
 		case !d.over:
-			d.body = extend(d.body, p[:n])
+			d.body, d.over = d.short.keep(d.body, p[:n], d.limit)
 		}
 		if d.end != 0 {
 			r.document(d.body, d.over)
@@ -91,6 +90,7 @@ type array struct {
 	closed  bool
 	over    bool // the element is longer than limit
 	limit   int
+	short   shortener
 }
 
 // feed reads p, which begins at offset r.at of the body.
@@ -124,11 +124,8 @@ func (a *array) inside(r *Reader, p []byte, i int) int {
 	a.nesting.depth-- // so that the element is outermost
 	n, closed := a.nesting.scan(p[i:])
 	a.nesting.depth++
-	if len(a.element)+n > a.limit {
-		a.over = true
-	}
 	if !a.over {
-		a.element = extend(a.element, p[i:i+n])
+		a.element, a.over = a.short.keep(a.element, p[i:i+n], a.limit)
 	}
 	i += n
 	if closed {
@@ -138,7 +135,7 @@ func (a *array) inside(r *Reader, p []byte, i int) int {
 		} else {
 			r.event(nil, a.element, r.at+int64(i), true)
 		}
-		a.element, a.over = shrink(a.element), false
+		a.element, a.over, a.short = shrink(a.element), false, shortener{}
 	}
 	return i
 }

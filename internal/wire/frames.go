@@ -3,9 +3,9 @@ package wire
 import "bytes"
 
 const (
-	// maxEvent bounds what is kept of one event, line, element or document. What is
-	// longer is passed over as if it said nothing.
-	maxEvent = 64 << 20
+	// maxEvent bounds what is kept of one event, line, element or document, without
+	// the long strings in it. What is longer is passed over as if it said nothing.
+	maxEvent = 16 << 20
 	// keepBuffer is how large a buffer may stay between events.
 	keepBuffer = 1 << 20
 )
@@ -35,7 +35,8 @@ type sse struct {
 	name              [8]byte
 	eventLen, nameLen int
 
-	nesting nesting // of bare
+	nesting nesting   // of bare
+	short   shortener // of data
 
 	line    sseLine
 	begun   bool // the current line has bytes
@@ -113,7 +114,7 @@ func (s *sse) part(r *Reader, b []byte) {
 	}
 	switch s.line {
 	case sseData:
-		s.data = s.keep(s.data, b)
+		s.keepData(b)
 	case sseError:
 		s.value = s.keep(s.value, b)
 	case sseEvent:
@@ -152,7 +153,7 @@ func (s *sse) field() {
 	switch string(s.name[:s.nameLen]) {
 	case "data":
 		if s.line = sseData; s.hasData {
-			s.data = s.keep(s.data, newline)
+			s.keepData(newline)
 		}
 		s.hasData = true
 	case "event":
@@ -168,7 +169,15 @@ func (s *sse) field() {
 	s.open, s.fields = true, true
 }
 
-// keep appends b to one of the event's buffers, unless the event is too long.
+// keepData appends b to the event's data, unless the event is too long.
+func (s *sse) keepData(b []byte) {
+	if s.over {
+		return
+	}
+	s.data, s.over = s.short.keep(s.data, b, s.limit)
+}
+
+// keep appends b to one of the event's other buffers, unless the event is too long.
 func (s *sse) keep(dst, b []byte) []byte {
 	if len(dst)+len(b) > s.limit {
 		s.over = true
@@ -221,7 +230,7 @@ func (s *sse) cutBare(r *Reader) {
 }
 
 func (s *sse) reset() {
-	s.data = shrink(s.data)
+	s.data, s.short = shrink(s.data), shortener{}
 	s.hasData, s.open, s.over, s.eventLen = false, false, false, 0
 }
 

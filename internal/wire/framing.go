@@ -48,8 +48,8 @@ type ErrorBody struct {
 	Object []byte
 	// Status is the HTTP status, 400 to 599, that the error carries, else 0.
 	Status int
-	// Truncated says that Raw is not all there was. If the error itself was short
-	// enough, Raw is {"error": Object} then.
+	// Truncated says that Raw is not all there was: long strings in it are cut, or,
+	// if the error itself was short enough, Raw is {"error": Object}.
 	Truncated bool
 	// Unframed says that it stood outside of the stream's framing, where the
 	// dialect's clients pass over it: to them the stream just ended.

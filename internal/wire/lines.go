@@ -8,6 +8,7 @@ type lines struct {
 	over  bool   // it is longer than limit
 	begun bool   // a line was judged before
 	limit int
+	short shortener
 }
 
 // feed reads p, which begins at offset r.at of the body, and returns how much of it.
@@ -36,17 +37,16 @@ func (l *lines) feed(r *Reader, p []byte) (head []byte, read int) {
 			l.begun = true
 			r.event(nil, line, r.at+int64(i), true)
 		}
-		l.line, l.over = shrink(l.line), false
+		l.line, l.over, l.short = shrink(l.line), false, shortener{}
 	}
 	return nil, len(p)
 }
 
 func (l *lines) keep(b []byte) {
-	if len(l.line)+len(b) > l.limit {
-		l.over = true
+	if l.over {
 		return
 	}
-	l.line = extend(l.line, b)
+	l.line, l.over = l.short.keep(l.line, b, l.limit)
 }
 
 // end reads a last line without its end; at is the body's length.

@@ -245,12 +245,17 @@ func TestErrorBodiesAreBounded(t *testing.T) {
 	r := NewReader(responseStream)
 	r.Feed([]byte(sseOf(`{"type":"response.failed","response":{"status":"failed","output":["` + big + `"],"error":{"code":429,"message":"m"}}}`)))
 	e := r.Erred()
-	if e == nil || !e.Truncated || string(e.Raw) != `{"error":{"code":429,"message":"m"}}` || string(e.Object) != `{"code":429,"message":"m"}` || e.Status != 429 {
+	if e == nil || !e.Truncated || len(e.Raw) > 1<<20 || !jsonValid(e.Raw) || string(e.Object) != `{"code":429,"message":"m"}` || e.Status != 429 {
+		t.Errorf("%.200s", e.Raw)
+	}
+	r = NewReader(responseStream)
+	r.Feed([]byte(sseOf(`{"type":"response.failed","response":{"status":"failed","output":[` + strings.Repeat("1,", 1<<20) + `1],"error":{"code":429,"message":"m"}}}`)))
+	if e := r.Erred(); e == nil || !e.Truncated || string(e.Raw) != `{"error":{"code":429,"message":"m"}}` || string(e.Object) != `{"code":429,"message":"m"}` || e.Status != 429 {
 		t.Errorf("%.200s", e.Raw)
 	}
 	r = NewReader(chatWhole)
 	r.Feed([]byte(`{"error":"` + big + `"}`))
-	if e := r.Erred(); e == nil || !e.Truncated || len(e.Raw) != 1<<20 {
+	if e := r.Erred(); e == nil || !e.Truncated || len(e.Raw) > 1<<20 || len(e.Raw) < maxString {
 		t.Errorf("%v bytes kept", len(e.Raw))
 	}
 }

@@ -31,7 +31,7 @@ func (r *Reader) event(name, data []byte, at int64, dispatched bool) {
 	if !r.parse(name, data, false) {
 		switch {
 		case string(name) == "error" && r.errors():
-			r.fail("an error event in the stream", newErrorBody(data, nil), true)
+			r.fail("an error event in the stream", r.errorBody(data, nil), true)
 		case dispatched && r.want.Judged:
 			r.garbage()
 		case dispatched:
@@ -81,7 +81,7 @@ func (r *Reader) take(data []byte, at int64) {
 		} else if r.released {
 			why = "an error event after release"
 		}
-		body := newErrorBody(data, ev.object)
+		body := r.errorBody(data, ev.object)
 		r.fail(why, body, errorSays(ev.object))
 		return
 	}
@@ -161,7 +161,7 @@ func (r *Reader) bareJSON(doc []byte, over bool) {
 	r.ev = event{}
 	r.ev.generic(doc)
 	if r.ev.failed && r.errors() {
-		body := newErrorBody(doc, r.ev.object)
+		body := r.errorBody(doc, r.ev.object)
 		// Google's SDKs look for exactly this; everybody else's pass over it.
 		body.Unframed = r.want.Kind != Generate
 		r.fail("an error outside of the stream's framing", body, errorSays(r.ev.object))
@@ -174,9 +174,9 @@ func (r *Reader) errorField(value []byte) {
 		return
 	}
 	if !jsonValid(value) {
-		r.fail("an error field in the stream", newErrorBody(value, nil), true)
+		r.fail("an error field in the stream", r.errorBody(value, nil), true)
 	} else if jsonTruthy(value) {
-		r.fail("an error field in the stream", newErrorBody(value, value), true)
+		r.fail("an error field in the stream", r.errorBody(value, value), true)
 	}
 }
 
@@ -212,6 +212,13 @@ func (r *Reader) fail(why string, body *ErrorBody, says bool) {
 	if body != nil && (r.err == nil || says && !r.errSays) {
 		r.err, r.errSays = body, says
 	}
+}
+
+// errorBody copies an error out of the event that is being read.
+func (r *Reader) errorBody(raw, object []byte) *ErrorBody {
+	e := newErrorBody(raw, object)
+	e.Truncated = e.Truncated || r.sse.short.on || r.lines.short.on || r.doc.short.on || r.array.short.on
+	return e
 }
 
 const whyUnasked = "an event stream where JSON was asked for"
