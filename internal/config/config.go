@@ -45,6 +45,7 @@ type Server struct {
 	ContentTimeout    time.Duration // 0 = off
 	ChainTimeout      time.Duration // 0 = off
 	RelayStallTimeout time.Duration // 0 = never
+	ReadIdleTimeout   time.Duration
 	WriteIdleTimeout  time.Duration // 0 = never
 
 	MinContentChars   int
@@ -76,7 +77,8 @@ type Server struct {
 	AdminToken           Secret
 	AllowUnauthenticated bool
 	TLSCert, TLSKey      string        // paths; both or neither
-	MaxHeldBytes         int64         // all held answers and bodies together; 0 = no limit; not held to yet
+	MaxHeldBytes         int64         // all held answers and bodies together; 0 = no limit, -1 = by the memory there is
+	MaxConnections       int           // of clients at once
 	QueueTimeout         time.Duration // wait for a slot under max_parallel; 0 = none
 }
 

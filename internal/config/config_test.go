@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 		Host: "127.0.0.1", Port: 8787, Admin: "127.0.0.1:8788",
 		StallTimeout: 60 * time.Second, StreamTimeout: 300 * time.Second, NonstreamTimeout: 600 * time.Second,
 		ConnectTimeout: 15 * time.Second, ContentTimeout: 0, ChainTimeout: 900 * time.Second,
-		RelayStallTimeout: 600 * time.Second, WriteIdleTimeout: 300 * time.Second,
+		RelayStallTimeout: 600 * time.Second, ReadIdleTimeout: 60 * time.Second, WriteIdleTimeout: 300 * time.Second, MaxHeldBytes: -1, MaxConnections: 20000,
 		MinContentChars: 10, MaxBodyBytes: 64 << 20, HoldBytes: 8 << 20,
 		AutoHedgeThreshold: 5, AutoHedge: 10 * time.Minute, FreezeMax: 86400 * time.Second,
 		MetricsWindow: 30 * time.Minute, ReloadPoll: 2 * time.Second,

@@ -107,12 +107,12 @@ func (d *decoder) crossCheck(cfg *Config, f file) {
 		d.errorOn(n, quoteName(cfg.Server.DefaultModel)+" is no virtual model", "name one of virtual_models")
 		leave()
 	}
-	// What is promised and not built yet must not look as if it held.
-	if n := f.server.find("max_held_bytes"); n != nil && cfg.Server.MaxHeldBytes > 0 {
+	if n := f.server.find("max_held_bytes"); n != nil && cfg.Server.MaxHeldBytes > 0 && cfg.Server.MaxHeldBytes < cfg.Server.MaxBodyBytes {
 		leave := d.enter(".server.max_held_bytes")
-		d.warnAt(n.outer, "max_held_bytes has no effect yet", "hold_bytes and max_body_bytes bound one request each")
+		d.warnAt(n.outer, "max_held_bytes is less than max_body_bytes, and so is the largest body", "write at least "+sizeText(cfg.Server.MaxBodyBytes)+", or lower max_body_bytes")
 		leave()
 	}
+	// What is promised and not built yet must not look as if it held.
 	if f.store != nil && cfg.Store != nil && f.store.kind == kindMap {
 		leave := d.enter(".store")
 		d.warnAt(outerStart(f.store), "store has no effect yet: freezes are this process's alone", "remove it, or leave it for later")

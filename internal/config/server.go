@@ -29,6 +29,7 @@ var serverTable = &table[Server]{
 		seconds("content_timeout", 0, zeroUp, "Streaming: longest wait for the first content (text, reasoning, tool call), which keep-alives do not satisfy; 0 = off.", func(s *Server) *dur { return &s.ContentTimeout }),
 		seconds("chain_timeout", 900, zeroUp, "Longest time from admission to release over all attempts and waits; 0 = off.", func(s *Server) *dur { return &s.ChainTimeout }),
 		seconds("relay_stall_timeout", 600, zeroUp, "Longest silence after release, then the stream is broken off; 0 = never.", func(s *Server) *dur { return &s.RelayStallTimeout }),
+		seconds("read_idle_timeout", 60, zeroUp, "A client that sends no byte of its request body for so long, or less than 500 a second beyond that time, gets 408; 0 = never.", func(s *Server) *dur { return &s.ReadIdleTimeout }),
 		seconds("write_idle_timeout", 300, zeroUp, "A client that takes no byte for so long is let go; 0 = never.", func(s *Server) *dur { return &s.WriteIdleTimeout }),
 		whole("min_content_chars", 10, 1, maxCount, "Characters of content a stream must show before it is released.", func(s *Server) *int { return &s.MinContentChars }),
 		custom(Key{Name: "min_chars_per_second", Type: "number", Default: "0", Range: "at least 0", Doc: "Virtual models with a hedge: content that comes more slowly than this before release counts as none; 0 = off.", form: numberForm(0, maxSeconds)}, func(d *decoder, n *node, s *Server) { s.MinCharsPerSecond, _ = d.rate(n) }),
@@ -59,7 +60,8 @@ var serverTable = &table[Server]{
 		boolean("allow_unauthenticated", false, "Listens beyond loopback without client keys.", func(s *Server) *bool { return &s.AllowUnauthenticated }),
 		custom(Key{Name: "tls_cert", Type: "path", Doc: "Certificate chain of the proxy listener, PEM; with tls_key.", form: lineForm()}, func(d *decoder, n *node, s *Server) { s.TLSCert, _ = d.filePath(n) }),
 		custom(Key{Name: "tls_key", Type: "path", Doc: "Private key of tls_cert, PEM.", form: lineForm()}, func(d *decoder, n *node, s *Server) { s.TLSKey, _ = d.filePath(n) }),
-		size("max_held_bytes", 0, 0, "How much memory all held bodies and answers may take together; 0 = no limit. It has no effect yet.", func(s *Server) *int64 { return &s.MaxHeldBytes }),
+		custom(Key{Name: "max_held_bytes", Type: "bytes", DefaultWords: "a quarter of the memory", Range: "at least 0", form: sizeForm(0), Doc: "How much memory all held bodies and answers may take together; over it new requests wait up to 5 s, then get 503; 0 = no limit."}, readMaxHeld).withDefault(func(s *Server) { s.MaxHeldBytes = -1 }),
+		whole("max_connections", 20000, 1, maxCount, "Connections of clients at once, less where the system allows fewer descriptors; beyond it they get 503; a change needs a restart.", func(s *Server) *int { return &s.MaxConnections }),
 		seconds("queue_timeout", 0, zeroUp, "How long a request waits for room where every candidate that is left is at a limit of its own; 0 = not at all.", func(s *Server) *dur { return &s.QueueTimeout }),
 	},
 }
@@ -119,6 +121,12 @@ func readAdmin(d *decoder, n *node, s *Server) {
 		return
 	}
 	s.Admin = a
+}
+
+func readMaxHeld(d *decoder, n *node, s *Server) {
+	if v, ok := d.size(n, 0); ok {
+		s.MaxHeldBytes = v
+	}
 }
 
 func readFreezeMax(d *decoder, n *node, s *Server) {

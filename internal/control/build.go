@@ -10,6 +10,7 @@ import (
 
 	"understudy/internal/config"
 	"understudy/internal/health"
+	"understudy/internal/held"
 	"understudy/internal/proxy"
 	"understudy/internal/route"
 	"understudy/internal/stats"
@@ -49,6 +50,7 @@ func (b *builder) view() View {
 		Version: b.c.deps.Version, Time: b.now.UTC(), UptimeSeconds: int64(b.now.Sub(b.c.deps.Started) / time.Second),
 		Proxy: b.c.deps.Proxy, Sequence: h.Ledger().Seq(), Config: b.config(), TargetMode: h.Target().On(), Totals: totals(h.Ledger().Totals()),
 		WindowSeconds: server.MetricsWindow.Seconds(), Models: []Model{}, Freezes: b.freezes(), Archive: b.archive(),
+		Held:  shownHeld(h.Held()),
 		Rules: b.rules(b.s.Config.Rules), BuiltInRules: b.s.Config.BuiltInRules,
 	}
 	v.Upgrade = b.c.upgrade()
@@ -69,6 +71,10 @@ func (b *builder) config() Config {
 		out.Warnings = append(out.Warnings, b.prose(w))
 	}
 	return out
+}
+
+func shownHeld(f held.Figures) Held {
+	return Held{Bytes: f.Taken, Limit: f.Limit, Waiting: f.Waiting, Refused: f.Refused}
 }
 
 func totals(t stats.Totals) Totals {

@@ -25,6 +25,7 @@ type View struct {
 	Freezes []Freeze      `json:"freezes"`
 	Archive ArchiveStatus `json:"archive"`
 	Upgrade Upgrade       `json:"upgrade"`
+	Held    Held          `json:"held"`
 	// Rules are the common rules of the chains.
 	Rules        []Rule `json:"rules"`
 	BuiltInRules bool   `json:"built_in_rules"`
@@ -68,6 +69,16 @@ type Totals struct {
 	Ignored         int64 `json:"ignored"`
 	Refused         int64 `json:"refused"`
 	InFlight        int64 `json:"in_flight"`
+}
+
+// Held is what all requests hold together, of max_held_bytes.
+type Held struct {
+	Bytes int64 `json:"bytes"`
+	Limit int64 `json:"limit_bytes"` // 0 = none
+	// Waiting is how many requests wait to be let in, Refused how many were not since
+	// the process began.
+	Waiting int   `json:"waiting"`
+	Refused int64 `json:"refused"`
 }
 
 // Counts are what became of requests, or of attempts that got a verdict.

@@ -28,6 +28,7 @@ virtual_models:
 const full = `
 server:
   metrics_window_minutes: 15
+  max_held_bytes: 512 MiB
 pool:
   cooldown_seconds: 10
   rules:

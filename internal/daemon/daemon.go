@@ -111,6 +111,17 @@ type Status struct {
 	Warnings     []string
 }
 
+const (
+	// headTime bounds how long a request's head may take, TLS included; beyond it the
+	// connection is closed.
+	headTime = 30 * time.Second
+	// idleTime is how long a connection without a request is kept.
+	idleTime = 3 * time.Minute
+	// maxHead bounds a request's head, in bytes (net/http allows 4 KiB more); larger
+	// ones get 431.
+	maxHead = 256 << 10
+)
+
 // ErrOpen is wrapped by the refusal to serve a network without keys.
 var ErrOpen = errors.New("refused to start open on a network")
 

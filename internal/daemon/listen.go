@@ -90,7 +90,7 @@ func (d *Daemon) unlisten() {
 // serveWith makes the servers of the open listeners.
 func (d *Daemon) serveWith() {
 	quiet := slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)
-	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.handler), ConnState: d.proxyConns.note, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute,
+	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.handler), ConnState: d.proxyConns.note, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
 		DisableGeneralOptionsHandler: true, ErrorLog: quiet}
 	if d.adminListener.Listener == nil {
 		return
@@ -99,12 +99,16 @@ func (d *Daemon) serveWith() {
 	if c, ok := admin.(interface{ Close() }); ok {
 		d.closeAdmin = c.Close
 	}
-	d.adminServer = &http.Server{Handler: d.adminConns.closing(admin), ConnState: d.adminConns.note, ReadHeaderTimeout: 30 * time.Second, IdleTimeout: 3 * time.Minute, ErrorLog: quiet}
+	d.adminServer = &http.Server{Handler: d.adminConns.closing(admin), ConnState: d.adminConns.note, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead, ErrorLog: quiet}
 }
 
 // serveOn serves a listener, with TLS where the file names a certificate.
 func (d *Daemon) serveOn(s *http.Server, l net.Listener) error {
-	l = clientListener{l}
+	most := adminConnections
+	if s == d.proxyServer {
+		most = mostConnections(d.bound.MaxConnections, descriptors())
+	}
+	l = bounded(clientListener{l}, most, d.certificate != nil)
 	if d.certificate == nil {
 		return s.Serve(l)
 	}

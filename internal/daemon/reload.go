@@ -199,7 +199,7 @@ func (d *Daemon) stillMayListen(cfg *config.Config) error {
 func (d *Daemon) differs(s config.Server) (names []string) {
 	s = d.listening(s)
 	for name, other := range map[string]bool{
-		"host": s.Host != d.bound.Host, "port": s.Port != d.bound.Port, "admin": s.Admin != d.bound.Admin,
+		"host": s.Host != d.bound.Host, "port": s.Port != d.bound.Port, "admin": s.Admin != d.bound.Admin, "max_connections": s.MaxConnections != d.bound.MaxConnections,
 		"state_dir": s.StateDir != d.bound.StateDir, "tls_cert": s.TLSCert != d.bound.TLSCert, "tls_key": s.TLSKey != d.bound.TLSKey,
 	} {
 		if other {

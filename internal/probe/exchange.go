@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"understudy/internal/held"
 	"understudy/internal/wire"
 )
 
@@ -45,7 +46,7 @@ type Exchange struct {
 	src     *source
 	reader  *wire.Reader // nil where the body is not read, only passed on
 	held    spool
-	full    bool   // the disk takes no more of it
+	full    bool   // the disk takes no more of it, or the memory
 	text    []byte // what is held, decoded, where the client gets it coded
 	size    int64  // decoded bytes read
 	pending error  // what the last read before release said besides its bytes
@@ -53,6 +54,10 @@ type Exchange struct {
 	err     error
 	closed  bool
 	useless bool // in a coding that neither the client nor anybody here reads
+
+	share   *held.Share // where what is held counts
+	counted int64       // bytes of it
+	windows int64       // bytes that undoing its codings may take
 
 	progress *Progress // nil = nobody wants to know
 	kept     *Kept     // nil = nobody wants the body
@@ -65,6 +70,7 @@ type Exchange struct {
 func (x *Exchange) SendHeld(to func([]byte) error) error {
 	err := x.held.send(to)
 	x.held.drop()
+	x.count()
 	return err
 }
 
@@ -145,6 +151,7 @@ func (x *Exchange) take(plain []byte) {
 		return
 	}
 	x.reader.Feed(plain)
+	x.count()
 	if x.FirstContent.IsZero() && x.reader.Started() {
 		x.FirstContent = time.Now()
 		x.clock.Said()
@@ -199,6 +206,8 @@ func (x *Exchange) Close() {
 	}
 	x.closed = true
 	x.held.drop()
+	x.share.Give(x.counted)
+	x.counted = 0
 	x.src.close()
 	x.clock.Cancel(nil)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/internal/held"
 	"understudy/internal/wire"
 )
 
@@ -26,6 +27,9 @@ type Ask struct {
 	Delivery Delivery
 	// Progress is told what the answer says; nil = nobody wants to know.
 	Progress *Progress
+	// Share is where what is held of the answer counts; where it may not grow the
+	// answer is released as soon as it may be, as at the bound on what is held.
+	Share *held.Share
 	// Keep collects the body, as far as anybody here can read it; nil = nobody wants it.
 	Keep *Kept
 }
@@ -109,7 +113,7 @@ func (x *Exchange) unmeasured() {
 
 // open prepares the reading of an answer.
 func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
-	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp, progress: ask.Progress, kept: ask.Keep}
+	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp, progress: ask.Progress, kept: ask.Keep, share: ask.Share}
 	codings := codingsOf(resp.Header["Content-Encoding"])
 	allowed := allows(ask.AcceptEncoding, codings)
 	if !decodable(codings) {
@@ -127,6 +131,11 @@ func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
 		x.Header.Del("Content-Length")
 	}
 	x.src = newSource(resp.Body, coding, plain, clock.Stirred)
+	for _, name := range codings {
+		if name == "br" || name == "zstd" {
+			x.windows += wire.MaxWindow
+		}
+	}
 	want := ask.Want
 	want.ContentType = resp.Header.Get("Content-Type")
 	x.reader = wire.NewReader(want)
@@ -166,7 +175,7 @@ func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
 		return x.ended()
 	case err != nil:
 		return x.broke(err), false
-	case budget.Hold > 0 && x.size >= budget.Hold:
+	case x.full || budget.Hold > 0 && x.size >= budget.Hold:
 		return nil, x.release(nil)
 	}
 	return nil, false
@@ -267,7 +276,7 @@ func (x *Exchange) usage() *wire.Usage {
 func (x *Exchange) refused(budget Budget) *Failure {
 	x.reader = nil
 	var err error
-	for err == nil && (budget.Hold <= 0 || x.size < budget.Hold) {
+	for err == nil && !x.full && (budget.Hold <= 0 || x.size < budget.Hold) {
 		var out, plain []byte
 		out, plain, err = x.src.next()
 		x.hold(out, plain)
@@ -314,6 +323,34 @@ func (x *Exchange) hold(out, plain []byte) {
 		x.text = append(x.text, plain[:min(room, len(plain))]...)
 	}
 	x.full = x.held.add(out) != nil || x.full
+	x.count()
+}
+
+// heldStep is how coarsely the bytes of an answer are counted; what is less is not.
+const heldStep = 32 << 10
+
+// count takes what the answer has come to hold, in memory, out of what all requests
+// may, or gives back what it holds no more.
+func (x *Exchange) count() {
+	n := int64(len(x.held.mem)+len(x.held.tail)+len(x.text)) + x.windows
+	if x.reader != nil {
+		n += int64(x.reader.Kept())
+	}
+	switch {
+	case n > x.counted+heldStep:
+		if x.share.Grow(n - x.counted) {
+			x.counted = n
+			return
+		}
+		// Held no longer than it must be, and an event is read no further.
+		x.full = true
+		if x.reader != nil {
+			x.reader.PassOver()
+		}
+	case n < x.counted-heldStep:
+		x.share.Give(x.counted - n)
+		x.counted = n
+	}
 }
 
 // readable is what rules may look into: held bytes, decoded.

@@ -162,10 +162,17 @@ func (s *source) release() {
 	}
 }
 
+// maxMute is how many coded bytes may come without decoding to a single one: more
+// have nothing honest to say.
+const maxMute = 1 << 20
+
 // tap is the source as the decoder reads it: it keeps the coded bytes.
 type tap source
 
 func (t *tap) Read(p []byte) (int, error) {
+	if len(t.raw) > maxMute {
+		return 0, errCoding
+	}
 	n, err := t.body.Read(p)
 	t.raw = append(t.raw, p[:n]...)
 	if n > 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/held"
 	"understudy/internal/probe"
 	"understudy/internal/route"
 	"understudy/internal/wire"
@@ -28,11 +29,13 @@ type request struct {
 	query    string // raw, as it came
 	header   http.Header
 	endpoint wire.Endpoint
+	upload   *upload
 	body     []byte
-	doc      *wire.Doc // nil where the body has no fields to read
-	broken   error     // why a body that should have fields could not be read
-	model    string    // the model asked for, "" without one
-	resource bool      // the body names it by its resource, with googleModels before it
+	share    *held.Share // what all this takes of max_held_bytes
+	doc      *wire.Doc   // nil where the body has no fields to read
+	broken   error       // why a body that should have fields could not be read
+	model    string      // the model asked for, "" without one
+	resource bool        // the body names it by its resource, with googleModels before it
 	stream   bool
 	http10   bool   // the client knows no chunks: a body ends with the connection
 	http2    bool   // the client's connection is shared: it cannot leave HTTP
@@ -76,8 +79,8 @@ func (q *request) whose() string {
 }
 
 // admit reads the request whole. A refusal is an answer that calls nobody.
-func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*request, *answer) {
-	req := &request{id: newID(), start: time.Now(), method: r.Method, remote: r.RemoteAddr, header: r.Header, http10: !r.ProtoAtLeast(1, 1), http2: r.ProtoAtLeast(2, 0)}
+func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot, u *upload) (*request, *answer) {
+	req := &request{id: newID(), start: time.Now(), method: r.Method, remote: r.RemoteAddr, upload: u, header: r.Header, http10: !r.ProtoAtLeast(1, 1), http2: r.ProtoAtLeast(2, 0)}
 	req.path, req.query, _ = strings.Cut(r.RequestURI, "?")
 	req.endpoint = wire.ParseEndpoint(r.Method, req.path, req.query)
 	req.secrets = clientSecrets(r.Header, req.query)
@@ -94,11 +97,9 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot) (*r
 		return req, req.upgrades(s)
 	}
 	req.ignored = s.ignored[config.IgnoredEndpoint{Method: r.Method, Path: req.path}]
-	body, refusal := readBody(w, r, s.Config.Server.MaxBodyBytes)
-	if refusal != nil {
+	if refusal := h.readBody(w, r, s, req); refusal != nil {
 		return req, refusal
 	}
-	req.body = body
 	return req, req.scan(s)
 }
 
@@ -135,8 +136,17 @@ func (q *request) decode(s *Snapshot) (unread bool, _ *answer) {
 	if coding == "" || len(q.body) == 0 {
 		return false, nil
 	}
-	plain, err := wire.DecodeAll(coding, q.body, s.Config.Server.MaxBodyBytes)
+	grown := int64(0)
+	plain, err := wire.DecodeWithin(coding, q.body, s.Config.Server.MaxBodyBytes, func(n int64) bool {
+		ok := q.share.Grow(n)
+		if ok {
+			grown += n
+		}
+		return ok
+	})
 	switch {
+	case errors.Is(err, wire.ErrNoRoom):
+		return false, overloaded()
 	case errors.Is(err, wire.ErrUnknownCoding):
 		if s.opaque() {
 			return true, nil
@@ -147,6 +157,7 @@ func (q *request) decode(s *Snapshot) (unread bool, _ *answer) {
 	case err != nil:
 		return false, invalid(http.StatusBadRequest, "bad_content_encoding", "the body does not decode as "+q.quote(s, coding, 60))
 	}
+	q.share.Give(grown + int64(len(q.body)) - int64(len(plain)))
 	q.body = plain
 	// Forwarded decoded: the header would lie from here on.
 	q.header = q.header.Clone()
@@ -248,44 +259,6 @@ func (q *request) ask(s *Snapshot, c *route.Candidate) probe.Ask {
 		Kind: q.endpoint.Kind, Stream: q.stream, Array: q.endpoint.Array, MinChars: s.Config.Server.MinContentChars,
 		TerminalOptional: c.TerminalOptional, Judged: q.endpoint.Generation, ErrorIsFailure: q.method == http.MethodPost,
 	}}
-}
-
-// readBody reads at most limit bytes. Over it the rest is read and thrown away, as
-// far as is reasonable.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *answer) {
-	if r.Body == nil || r.Body == http.NoBody {
-		return nil, nil
-	}
-	if r.ContentLength > limit {
-		// A client that withholds its body is not asked for it.
-		if r.Header.Get("Expect") != "" || !discard(w, r) {
-			w.Header().Set("Connection", "close")
-		}
-		return nil, tooLarge(limit)
-	}
-	var body []byte
-	var err error
-	if r.ContentLength >= 0 {
-		body = make([]byte, r.ContentLength)
-		_, err = io.ReadFull(r.Body, body)
-		if err == nil {
-			// The server notices that a client leaves only once the body's end
-			// has been read.
-			_, _ = r.Body.Read(make([]byte, 1))
-		}
-	} else {
-		body, err = io.ReadAll(io.LimitReader(r.Body, limit+1))
-	}
-	switch {
-	case int64(len(body)) > limit:
-		if !discard(w, r) {
-			w.Header().Set("Connection", "close")
-		}
-		return nil, tooLarge(limit)
-	case err != nil:
-		return nil, invalid(http.StatusBadRequest, "bad_body", "the request body could not be read whole")
-	}
-	return body, nil
 }
 
 // discardTime bounds how long the rest of a body that is too large is read.

@@ -231,7 +231,7 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		// no coded bytes can follow it.
 		ask.AcceptEncoding = nil
 	}
-	ask.Delivery, ask.Progress, ask.Keep = d, m.progress, m.kept
+	ask.Delivery, ask.Progress, ask.Keep, ask.Share = d, m.progress, m.kept, req.share
 	if learn != nil {
 		ask.Want.Seen = learn.seen
 	}

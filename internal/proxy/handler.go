@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy/internal/health"
+	"understudy/internal/held"
 	"understudy/internal/owner"
 	"understudy/internal/probe"
 	"understudy/internal/route"
@@ -31,6 +32,7 @@ type Handler struct {
 	hedges     hedgeBook
 	guests     guestBook
 	tunnels    tunnels
+	room       held.Gate // for what all requests hold
 	log        *slog.Logger
 	rand       func() float64
 }
@@ -41,6 +43,7 @@ type Handler struct {
 func New(s *Snapshot, board *health.Board, ledger *stats.Ledger, transports *Transports, log *slog.Logger, random func() float64) *Handler {
 	h := &Handler{board: board, callers: health.NewBoard(), ledger: ledger, owners: owner.NewBook(0), transports: transports, log: log, rand: random}
 	h.snap.Store(s)
+	h.room.Limit(s.heldLimit())
 	return h
 }
 
@@ -49,6 +52,7 @@ func New(s *Snapshot, board *health.Board, ledger *stats.Ledger, transports *Tra
 // among them.
 func (h *Handler) Swap(s *Snapshot) *Snapshot {
 	former := h.snap.Swap(s)
+	h.room.Limit(s.heldLimit())
 	limits := map[health.Key]health.Limits{}
 	for _, k := range s.keys {
 		limits[k.own] = k.limits
@@ -69,6 +73,9 @@ func (h *Handler) Ledger() *stats.Ledger { return h.ledger }
 // Owners is where identifiers in answers came from; it outlives snapshots.
 func (h *Handler) Owners() *owner.Book { return h.owners }
 
+// Held is what all requests hold together.
+func (h *Handler) Held() held.Figures { return h.room.Figures() }
+
 // Key is an identity on the board, by itself; see Keys.
 func Key(id route.ID) health.Key { return key(id) }
 
@@ -86,10 +93,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(fault) // net/http breaks the connection off
 		}
 	}()
+	upload := s.begin(w, r)
 	if h.alive(w, r, s) {
 		return
 	}
-	req, refusal := h.admit(w, r, s) // 1
+	req, refusal := h.admit(w, r, s, upload) // 1
+	defer req.share.Close()
 	var chain *route.Chain
 	if refusal == nil {
 		if !req.upgrade && h.page(w, req, s) {

@@ -170,8 +170,8 @@ func appendable(sent http.Header, x *probe.Exchange) bool {
 func abort(w http.ResponseWriter, q *request) {
 	if q.http10 {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			if outer, ok := conn.(interface{ NetConn() net.Conn }); ok {
-				conn = outer.NetConn() // under TLS
+			for outer, ok := conn.(interface{ NetConn() net.Conn }); ok; outer, ok = conn.(interface{ NetConn() net.Conn }) {
+				conn = outer.NetConn() // under TLS, and whatever else counts it
 			}
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				_ = tcp.SetLinger(0) // a plain close is all there is otherwise

@@ -8,6 +8,7 @@ import (
 
 	"understudy/internal/config"
 	"understudy/internal/health"
+	"understudy/internal/held"
 	"understudy/internal/route"
 	"understudy/internal/rule"
 	"understudy/internal/stats"
@@ -84,6 +85,14 @@ func Compile(cfg *config.Config) (*Snapshot, error) {
 
 // Rules are the rules that a chain's failures are decided by.
 func (s *Snapshot) Rules(chain *route.Chain) *rule.Set { return s.rules[chain] }
+
+// heldLimit is max_held_bytes, or what follows from the memory there is.
+func (s *Snapshot) heldLimit() int64 {
+	if n := s.Config.Server.MaxHeldBytes; n >= 0 {
+		return n
+	}
+	return held.Default()
+}
 
 // stickyKeys are the places a chain's session key is looked for.
 func (s *Snapshot) stickyKeys(chain *route.Chain) []config.StickyKey {

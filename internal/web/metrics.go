@@ -29,6 +29,10 @@ var (
 	targetDesc   = desc("target_mode", "1 while target mode is on.")
 	requestsDesc = desc("requests_total", "Finished client requests that a chain had a say in, by how they ended.", "ending")
 	apartDesc    = desc("requests_uncounted_total", "Requests in no other figure: to ignored endpoints, or refused before any chain was asked.", "kind")
+	heldDesc     = desc("held_bytes", "What all requests hold in memory: bodies, answers before release, events being read.")
+	heldMaxDesc  = desc("held_limit_bytes", "How much all requests may hold (max_held_bytes); absent without a limit.")
+	heldLineDesc = desc("held_waiting_requests", "Requests that wait for memory.")
+	heldShutDesc = desc("held_refused_total", "Requests that waited for memory in vain, or asked for more than there is.")
 	flightDesc   = desc("requests_in_flight", "Client requests under way.")
 
 	archiveDesc = desc("archive_ready", "1 while the request log on disk is written, 0 while it cannot be.")
@@ -66,7 +70,7 @@ func metricsHandler(c *control.Control) http.Handler {
 // Describe lists what Collect may give.
 func (collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc, archiveDesc, entriesDesc, droppedDesc,
+		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc, heldDesc, heldMaxDesc, heldLineDesc, heldShutDesc, archiveDesc, entriesDesc, droppedDesc,
 		modelRequestsDesc, modelFlightDesc, modelTokensDesc, modelLatencyDesc, modelFirstDesc,
 		infoDesc, attemptsDesc, candidateFlightDesc, waitingDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
 	} {
@@ -95,6 +99,12 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	s.counter(apartDesc, t.Ignored, "ignored")
 	s.counter(apartDesc, t.Refused, "refused")
 	s.gauge(flightDesc, float64(t.InFlight))
+	s.gauge(heldDesc, float64(v.Held.Bytes))
+	if v.Held.Limit > 0 {
+		s.gauge(heldMaxDesc, float64(v.Held.Limit))
+	}
+	s.gauge(heldLineDesc, float64(v.Held.Waiting))
+	s.counter(heldShutDesc, v.Held.Refused)
 
 	if a := &v.Archive; a.State != "" {
 		s.gauge(archiveDesc, flag(a.Problem == ""))

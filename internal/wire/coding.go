@@ -20,14 +20,21 @@ var (
 	// ErrTooLarge is a body that decodes to more than was allowed, or that asks
 	// for more memory than any honest encoder does.
 	ErrTooLarge = errors.New("decoded body is too large")
+	// ErrNoRoom is a body that there is no memory for now.
+	ErrNoRoom = errors.New("no room for the decoded body")
 	// ErrCorrupt is a body that is not what its coding says. Where it was merely
 	// cut, the error is io.ErrUnexpectedEOF too.
 	ErrCorrupt = errors.New("coded body is corrupt")
 )
 
+// MaxWindow is the most memory, in bytes, that undoing one coding of a stream takes:
+// zstd's window is bounded by it (RFC 9659 lets HTTP senders use no more), brotli's
+// by its format (16 MiB, which no server chooses).
+const MaxWindow = 8 << 20
+
 const (
-	// maxWindow bounds the memory that one zstd stream may ask for. RFC 9659
-	// lets HTTP senders use 8 MiB; zstd -19 on a file uses as much, --ultra 64.
+	// maxWindow bounds what a whole zstd body may name as its window, since that is
+	// no memory on top there; zstd -19 uses 8 MiB, --ultra 64.
 	maxWindow = 64 << 20
 	// maxCodings bounds how often a body may be coded. Nobody does it twice.
 	maxCodings = 4
@@ -41,7 +48,7 @@ const (
 // It is made for streams: nothing is read before the first Read, and a Read never
 // waits for more of r than it takes to return a byte. An empty body decodes to
 // an empty one. An error of r comes back as it is; a broken coding is
-// ErrCorrupt, or ErrTooLarge where a window beyond 64 MiB is asked for.
+// ErrCorrupt, or ErrTooLarge where a window beyond MaxWindow is asked for.
 //
 // Close releases the decoder's memory. It does not close r.
 func NewDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
@@ -66,6 +73,12 @@ func NewDecoder(coding string, r io.Reader) (io.ReadCloser, error) {
 // returned itself where there is nothing to undo. What would be longer than max
 // bytes, at any stage, is ErrTooLarge; the other errors are NewDecoder's.
 func DecodeAll(coding string, body []byte, max int64) ([]byte, error) {
+	return DecodeWithin(coding, body, max, func(int64) bool { return true })
+}
+
+// DecodeWithin is DecodeAll for memory that has to be asked for: grow is called with
+// the bytes that are needed next, and where it is false the error is ErrNoRoom.
+func DecodeWithin(coding string, body []byte, max int64, grow func(int64) bool) ([]byte, error) {
 	names, err := codingNames(coding)
 	if err != nil {
 		return nil, err
@@ -75,9 +88,9 @@ func DecodeAll(coding string, body []byte, max int64) ([]byte, error) {
 	}
 	for _, name := range names {
 		if name == "zstd" {
-			body, err = unzstd(body, max)
+			body, err = unzstd(body, max, grow)
 		} else {
-			body, err = decodeStage(name, body, max)
+			body, err = decodeStage(name, body, max, grow)
 		}
 		if err != nil {
 			return nil, err
@@ -105,14 +118,18 @@ func codingNames(header string) (names []string, err error) {
 	return names, nil
 }
 
-func decodeStage(name string, body []byte, max int64) ([]byte, error) {
+func decodeStage(name string, body []byte, max int64, grow func(int64) bool) ([]byte, error) {
 	stage, err := newCodingStage(name, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	// Text shrinks to about a quarter. What is more grows as it comes, so that a
 	// small body cannot claim much memory.
-	out := make([]byte, 0, min(int64(len(body))*4+512, max+1))
+	first := min(int64(len(body))*4+512, max+1)
+	if !grow(first) {
+		return nil, ErrNoRoom
+	}
+	out := make([]byte, 0, first)
 	for {
 		n, err := stage.Read(out[len(out):cap(out)])
 		out = out[:len(out)+n]
@@ -124,7 +141,11 @@ func decodeStage(name string, body []byte, max int64) ([]byte, error) {
 		case err != nil:
 			return nil, err
 		case len(out) == cap(out):
-			out = slices.Grow(out, 1)
+			more := min(int64(cap(out)), max+1-int64(cap(out)))
+			if !grow(more) {
+				return nil, ErrNoRoom
+			}
+			out = append(make([]byte, 0, int64(cap(out))+more), out...)
 		}
 	}
 }
@@ -133,14 +154,14 @@ func decodeStage(name string, body []byte, max int64) ([]byte, error) {
 // of their own: the output is the window.
 var zstdDecoders sync.Pool
 
-func unzstd(body []byte, limit int64) ([]byte, error) {
+func unzstd(body []byte, limit int64, grow func(int64) bool) ([]byte, error) {
 	if len(body) == 0 {
 		return body, nil
 	}
 	z, ok := zstdDecoders.Get().(*zstd.Decoder)
 	if !ok {
 		var err error
-		if z, err = newZstd(nil); err != nil {
+		if z, err = newZstd(nil, maxWindow); err != nil {
 			return nil, err
 		}
 	}
@@ -149,14 +170,24 @@ func unzstd(body []byte, limit int64) ([]byte, error) {
 	if err := header.Decode(body); err != nil {
 		return nil, codingError("zstd", err)
 	}
+	// Only a frame that says how long it is can be given all it needs at once.
+	need := int64(header.FrameContentSize)
+	if !header.HasFCS || need > limit || need < 0 {
+		return decodeStage("zstd", body, limit, grow)
+	}
+	if !grow(need) {
+		return nil, ErrNoRoom
+	}
 	// The library takes the bound on memory for one on the window too, and a small
 	// body may well name a window larger than itself.
-	bound := max(uint64(limit)+1, header.WindowSize)
+	bound := max(uint64(need), header.WindowSize, 1)
 	if err := z.ResetWithOptions(nil, zstd.WithDecoderMaxMemory(bound)); err != nil {
 		return nil, fmt.Errorf("decode zstd: %w", err)
 	}
 	out, err := z.DecodeAll(body, nil)
 	switch {
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded), err == nil && int64(len(out)) > need:
+		return decodeStage("zstd", body, limit, grow) // there are more frames
 	case err != nil:
 		return nil, codingError("zstd", err)
 	case int64(len(out)) > limit:
@@ -165,8 +196,8 @@ func unzstd(body []byte, limit int64) ([]byte, error) {
 	return out, nil
 }
 
-func newZstd(r io.Reader) (*zstd.Decoder, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+func newZstd(r io.Reader, window uint64) (*zstd.Decoder, error) {
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window))
 	if err != nil {
 		return nil, fmt.Errorf("decode zstd: %w", err)
 	}
@@ -215,7 +246,7 @@ func newCodingStage(name string, r io.Reader) (*codingStage, error) {
 	case "br":
 		s.r = brotli.NewReader(&s.source)
 	case "zstd":
-		z, err := newZstd(&s.source)
+		z, err := newZstd(&s.source, MaxWindow)
 		if err != nil {
 			return nil, err
 		}

@@ -68,6 +68,7 @@ type Reader struct {
 	chars     int
 	nontext   bool
 	ended     bool // a success terminal was read
+	unread    bool // the last event was too long to be read
 	partial   bool // but other choices are still open
 	explained bool
 	reason    bool
@@ -113,6 +114,33 @@ func (r *Reader) Feed(p []byte) {
 		p = p[n:]
 	}
 }
+
+// Kept is how many bytes of the event being read are kept.
+func (r *Reader) Kept() int {
+	return len(r.sse.data) + len(r.sse.bare) + len(r.sse.value) + len(r.lines.line) + len(r.doc.body) + len(r.array.element)
+}
+
+// PassOver has the event being read passed over, if it is a long one, as those are
+// that are longer than any may be: for when there is no memory to keep it.
+func (r *Reader) PassOver() {
+	if r.Kept() < passOverFrom || r.docRead {
+		return
+	}
+	switch r.format {
+	case SSE:
+		r.sse.data, r.sse.bare, r.sse.value, r.sse.over = nil, nil, nil, true
+	case NDJSON:
+		r.lines.line, r.lines.over = nil, true
+	case JSON:
+		r.doc.body, r.doc.over = nil, r.doc.end == 0
+	case Array:
+		r.array.element, r.array.over = nil, r.array.nesting.depth > 1
+	}
+}
+
+// passOverFrom is the length from which an event counts as a long one: what is less
+// is not worth losing.
+const passOverFrom = 64 << 10
 
 // read hands p to the format's reader and returns how much was read: less than all
 // where the bytes turn out to be of another format.

@@ -71,6 +71,7 @@ func (r *Reader) parse(name, data []byte, whole bool) bool {
 // take lets the event in r.ev, read from data and ending at offset at, count.
 func (r *Reader) take(data []byte, at int64) {
 	ev := &r.ev
+	r.unread = false
 	if ev.hasUsage {
 		r.usage = ev.usage
 	}
@@ -190,7 +191,7 @@ func (r *Reader) garbage() {
 // overlong is an event too long to be read, which ends at offset at: it proves at
 // least that the upstream is talking.
 func (r *Reader) overlong(at int64) {
-	r.nontext = true
+	r.nontext, r.unread = true, true
 	if !r.failed && !r.unasked {
 		r.let(at)
 	}
@@ -237,7 +238,8 @@ func (r *Reader) conclude() {
 		}
 		return
 	}
-	complete := r.ended && !r.partial
+	// An event that was too long to be read may have been the terminal one.
+	complete := (r.ended || r.unread) && !r.partial
 	switch r.format {
 	case Opaque:
 		r.let(r.at)
