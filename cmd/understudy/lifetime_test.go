@@ -387,3 +387,20 @@ func TestTheProxyOutlivesItsTerminal(t *testing.T) {
 		t.Error("it does not end")
 	}
 }
+
+// Two processes cannot share a terminal: with a console there is no upgrade, which is
+// said, and nothing else happens.
+func TestNoUpgradeUnderAConsole(t *testing.T) {
+	t.Parallel()
+	g := newStage(t, 120, 24, nil)
+	g.shows("all candidates are available")
+	if err := syscall.Kill(g.pid(), syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	g.shows("no upgrade: the console's terminal cannot be shared")
+	if _, err := g.ask(false); err != nil {
+		t.Error(err)
+	}
+	g.run("quit")
+	g.ended(0)
+}

@@ -36,11 +36,11 @@ func newConnections() *connections {
 
 // note is http.Server.ConnState.
 func (c *connections) note(conn net.Conn, s http.ConnState) {
-	idle := time.Now().UnixNano()
+	at := int64(0)
 	switch s {
 	case http.StateNew:
 		since := new(atomic.Int64)
-		since.Store(-idle)
+		since.Store(-time.Now().UnixNano())
 		c.mu.Lock()
 		c.open[conn] = since
 		c.mu.Unlock()
@@ -50,14 +50,15 @@ func (c *connections) note(conn net.Conn, s http.ConnState) {
 		delete(c.open, conn)
 		c.mu.Unlock()
 		return
-	case http.StateActive:
-		idle = 0
+	case http.StateIdle:
+		at = time.Now().UnixNano()
 	}
 	c.mu.RLock()
-	if since := c.open[conn]; since != nil {
-		since.Store(idle)
-	}
+	since := c.open[conn]
 	c.mu.RUnlock()
+	if since != nil {
+		since.Store(at)
+	}
 }
 
 // closing has every answer that begins once the server is being left tell its client

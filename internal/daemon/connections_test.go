@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -94,4 +95,20 @@ func TestLeavingClosesNoConnectionInUse(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c.leave(ctx, time.Hour) // does not wait
+}
+
+// What a request adds to be found out about: its connection becomes active, and idle.
+func BenchmarkNote(b *testing.B) {
+	c := newConnections()
+	var conns []*net.TCPConn
+	for range 32 {
+		conn := new(net.TCPConn)
+		c.note(conn, http.StateNew)
+		conns = append(conns, conn)
+	}
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		c.note(conns[n%len(conns)], http.StateActive)
+		c.note(conns[n%len(conns)], http.StateIdle)
+	}
 }
