@@ -140,8 +140,20 @@ func (d *decoder) proxyURL(n *node) string {
 	return n.text
 }
 
-func (d *decoder) storeURL(n *node) bool {
-	return d.absoluteURL(n, "redis://host:port or rediss://host:port", "redis", "rediss") != nil
+// storeURL reads a URL of a Redis server, which may hold a password.
+func (d *decoder) storeURL(n *node) (Credential, bool) {
+	u := d.absoluteURL(n, "redis://host:port or rediss://host:port", "redis", "rediss")
+	if u == nil {
+		return Credential{}, false
+	}
+	if !storeText.MatchString(n.text) {
+		d.errorOn(n, "more behind the host than the number of a database", "write redis://host:port/0; password_env and ca_file have keys of their own")
+		return Credential{}, false
+	}
+	if u.User != nil {
+		d.literal = true
+	}
+	return LiteralCredential(n.text), true
 }
 
 var schemeWord = regexp.MustCompile(`^[a-z][a-z0-9+.-]{0,9}$`)

@@ -208,10 +208,12 @@ type Client struct {
 	MaxParallel int      // 0 = no limit
 }
 
-// Store is a store that several processes share.
+// Store is a store that several instances share.
 type Store struct {
-	URL    Credential // redis:// or rediss://, or a variable that holds it
-	Prefix string     // in front of every key
+	URL      Credential // redis:// or rediss://, or a variable or file that holds it
+	Password Credential // in the place of the URL's; none = the URL's
+	CAFile   string     // certificates that rediss:// trusts; "" = the system's
+	Prefix   string     // in front of every key
 }
 
 // RequestLog is how much is kept on disk of the requests that are over.

@@ -73,7 +73,7 @@ func TestExampleSettingsThatAreOff(t *testing.T) {
 		}
 	}
 	walk(doc.root)
-	alternatives := map[string]string{"api_key": "api_key_env", "url": "url_env"} // of which one may stand
+	alternatives := map[string]string{"api_key": "api_key_env", "url_env": "url", "url_file": "url", "password_file": "password_env"} // of which one may stand
 	for _, s := range Schema() {
 		for _, k := range s.Keys {
 			if !seen[k.Name] && !seen[alternatives[k.Name]] {

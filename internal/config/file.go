@@ -26,7 +26,7 @@ var fileTable = &table[file]{
 		part("virtual_models", "mapping", refForm("virtual_models"), "The model names that clients send, each with its chain of candidates.", func(f *file) **node { return &f.models }),
 		part("rules", "list of mappings", refForm("rules"), "What follows a failure, for all chains. Without this key the built-in rules apply; an empty list means next for everything.", func(f *file) **node { return &f.rules }),
 		part("clients", "list of mappings", listForm(refForm("client")), "Who may call, and for which models. Without it anyone on this machine may.", func(f *file) **node { return &f.clients }),
-		part("store", "mapping", refForm("store"), "A store that several processes share for freezes.", func(f *file) **node { return &f.store }),
+		part("store", "redis URL, or mapping", form{{"anyOf", []form{storeURLForm(), refForm("store")}}}, "A Redis or Valkey server that several instances share, for freezes, trials and limits.", func(f *file) **node { return &f.store }),
 		part("request_log", "mapping", refForm("request_log"), "The log of requests on disk.", func(f *file) **node { return &f.requestLog }),
 	},
 }
@@ -110,12 +110,6 @@ func (d *decoder) crossCheck(cfg *Config, f file) {
 	if n := f.server.find("max_held_bytes"); n != nil && cfg.Server.MaxHeldBytes > 0 && cfg.Server.MaxHeldBytes < cfg.Server.MaxBodyBytes {
 		leave := d.enter(".server.max_held_bytes")
 		d.warnAt(n.outer, "max_held_bytes is less than max_body_bytes, and so is the largest body", "write at least "+sizeText(cfg.Server.MaxBodyBytes)+", or lower max_body_bytes")
-		leave()
-	}
-	// What is promised and not built yet must not look as if it held.
-	if f.store != nil && cfg.Store != nil && f.store.kind == kindMap {
-		leave := d.enter(".store")
-		d.warnAt(outerStart(f.store), "store has no effect yet: freezes are this process's alone", "remove it, or leave it for later")
 		leave()
 	}
 	if cfg.Pool == nil {

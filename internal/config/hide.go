@@ -31,8 +31,8 @@ const (
 // all the same.
 var (
 	secretKeys = []string{"api_key", "admin_token", "key", "headers"}
-	urlKeys    = []string{"base_url", "url", "proxy"}
-	placeKeys  = []string{"api_key_env", "api_key_file", "key_env", "url_env", "header_env"}
+	urlKeys    = []string{"base_url", "url", "proxy", "store"}
+	placeKeys  = []string{"api_key_env", "api_key_file", "key_env", "url_env", "url_file", "password_env", "password_file", "header_env"}
 	openKeys   = sync.OnceValue(func() map[string]bool {
 		open := map[string]bool{}
 		for _, section := range Schema() {

@@ -421,6 +421,9 @@ var grounds = []string{
 	`{upstream: [{id: a, base_url: https://h}], rules: [{name: r, match: {status: [429, network], body_regex: 'a(b)', fault: rate}, action: freeze, freeze_from_group: 1, freeze_unit: s, freeze_seconds: 1, scope: host}, {match: {fault: [rate, quota]}, action: retry, max_attempts: 2, backoff_base: 2, max_wait: 0}]}`,
 	`{clients: [{name: a, key: k, models: [a, "*"], rpm: 1, tpm: 1, max_parallel: 1}, {name: b, key_env: K}, {name: c, key_sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08}], store: {url: redis://h, prefix: p}, request_log: {keep: 1, days: 0, bodies: off}, virtual_models: {a: [{base_url: https://h, model: m, auth_style: none}]}}`,
 	`store: {url_env: K}` + basis,
+	`store: {url_file: f, password_env: P, ca_file: c}` + basis,
+	`store: {url: rediss://u@h:1/2, password_file: f}` + basis,
+	`store: redis://h` + basis,
 }
 
 // TestSchemaAndParseAgree changes every value of some configurations, one at a time, in

@@ -53,6 +53,7 @@ var maskCases = []struct {
 	{"a password with a slash", "yaml", "base_url: https://user:pass/word%zz@h/v1", "base_url: https://***@h/v1"},
 	{"a query", "yaml", `base_url: "https://h/v1?api_key=` + short + `&x=1&access_token=tok"`, `base_url: "https://h/v1?api_key=***&x=1&access_token=***(2)"`},
 	{"a URL without secrets", "yaml", "base_url: https://h/v1?x=1", "base_url: https://h/v1?x=1"},
+	{"a store in one line", "yaml", "store: redis://:word-1@h:1/0", "store: redis://***@h:1/0"},
 	{"a proxy", "yaml", "proxy: socks5://u:p@h:1\nstore: {url: \"rediss://:word-1@h:1/0\"}", "proxy: socks5://***@h:1\nstore: {url: \"rediss://***(2)@h:1/0\"}"},
 	{"a slip of a key's name", "yaml", "api_kye: anything at all", "api_kye: ***"},
 	{"no slip", "yaml", "virtual_models:\n  Auto-Strong-1-For-Everybody: {delivery: stream, candidates: []}", "virtual_models:\n  Auto-Strong-1-For-Everybody: {delivery: stream, candidates: []}"},

@@ -78,6 +78,9 @@ func (b bar) alerts(p paint) (list []string) {
 	if text := b.view.Config.Error; text != "" {
 		add(p.red("the file is not in force") + ": " + inline(firstLine(text)))
 	}
+	if s := &b.view.Store; s.State == control.StoreAway && s.Problem != "" {
+		add(p.yellow("the store is away") + ", this instance goes by what it knows: " + inline(firstLine(s.Problem)))
+	}
 	if keys := b.view.Config.NeedsRestart; len(keys) > 0 {
 		add(p.yellow("needs a restart") + ": " + inline(strings.Join(keys, ", ")))
 	}

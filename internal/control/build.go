@@ -49,7 +49,7 @@ func (b *builder) view() View {
 	v := View{
 		Version: b.c.deps.Version, Time: b.now.UTC(), UptimeSeconds: int64(b.now.Sub(b.c.deps.Started) / time.Second),
 		Proxy: b.c.deps.Proxy, Sequence: h.Ledger().Seq(), Config: b.config(), TargetMode: h.Target().On(), Totals: totals(h.Ledger().Totals()),
-		WindowSeconds: server.MetricsWindow.Seconds(), Models: []Model{}, Freezes: b.freezes(), Archive: b.archive(),
+		WindowSeconds: server.MetricsWindow.Seconds(), Models: []Model{}, Freezes: b.freezes(), Archive: b.archive(), Store: b.store(),
 		Held:  shownHeld(h.Held()),
 		Rules: b.rules(b.s.Config.Rules), BuiltInRules: b.s.Config.BuiltInRules,
 	}
@@ -206,7 +206,7 @@ func (b *builder) freezes() []Freeze {
 				seen[c.ID] = true
 				list = append(list, Freeze{
 					Model: b.name(chain.Model), Index: c.Index, Candidate: b.name(shownName(chain.Pool, &c.Candidate)),
-					RealModel: b.name(c.Model), Identity: string(c.ID), Reason: b.prose(f.Reason), By: f.By.String(),
+					RealModel: b.name(c.Model), Identity: string(c.ID), Reason: b.prose(f.Reason), By: f.By.String(), From: b.name(f.From),
 					Since: f.Since.UTC(), Until: f.Until.UTC(), SecondsLeft: secondsLeft(f.Until, b.now),
 				})
 			}

@@ -9,7 +9,7 @@ import (
 	"understudy/internal/proxy"
 )
 
-// Deps is what a Control works on. All but Admin, Proxy, Archive, Save, Quit and
+// Deps is what a Control works on. All but Admin, Proxy, Archive, Store, Save, Quit and
 // Log are required.
 type Deps struct {
 	// Handler has the snapshot, the board, the ledger and the target switch.
@@ -33,6 +33,9 @@ type Deps struct {
 	Upgrade func() Upgrade
 	// Archive is the request log on disk.
 	Archive Archive
+	// Store says how this instance stands with those that share its store; nil where
+	// no store is configured.
+	Store func() StoreStatus
 	// Save writes the state file now; nil where there is none.
 	Save func(ctx context.Context) error
 	// Quit begins the end of the process; nil where nobody may end it from here.
@@ -97,6 +100,8 @@ type mark struct {
 	loaded   time.Time
 	failure  string
 	upgrade  Upgrade
+	store    string
+	others   int
 }
 
 func (c *Control) mark() mark {
@@ -104,10 +109,14 @@ func (c *Control) mark() mark {
 	status := c.deps.Status()
 	upgrade := c.upgrade()
 	upgrade.FailedAt = nil // compared by its place, which is another every time
+	var store StoreStatus
+	if c.deps.Store != nil {
+		store = c.deps.Store()
+	}
 	return mark{
 		sequence: h.Ledger().Seq(), snapshot: h.Snapshot(), inFlight: h.Ledger().Totals().InFlight,
 		frozen: h.Frozen(), target: h.Target().On(), loaded: status.LoadedAt, failure: status.Error,
-		upgrade: upgrade,
+		upgrade: upgrade, store: store.State, others: len(store.Instances),
 	}
 }
 

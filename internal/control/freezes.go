@@ -26,9 +26,17 @@ func listFreezes(c *call) (string, error) {
 	t := newTable("vm", ">#", "candidate", "model", ">left", "by", "reason")
 	for i := range list {
 		f := &list[i]
-		t.row(f.Model, fmt.Sprint(f.Index), f.Candidate, orDash(f.RealModel), left(f.SecondsLeft), f.By, f.Reason)
+		t.row(f.Model, fmt.Sprint(f.Index), f.Candidate, orDash(f.RealModel), left(f.SecondsLeft), f.who(), f.Reason)
 	}
 	return t.String(), nil
+}
+
+// who says who froze, and at which instance where it was not this one.
+func (f *Freeze) who() string {
+	if f.From == "" {
+		return f.By
+	}
+	return f.By + " at " + f.From
 }
 
 // left is a time still to wait; "" for none.

@@ -57,8 +57,8 @@ func totalsText(v *View) string {
 	if v.TargetMode {
 		mode = "on"
 	}
-	return fmt.Sprintf("%d requests: %d good, %d passed through, %d empty, %d exhausted, %d broken, %d whose client left\n%d in flight; besides %d ignored, %d refused; target mode %s",
-		t.Requests, t.Successes, t.PassedThrough, t.Empty, t.Exhausted, t.Broken, t.ClientCancelled, t.InFlight, t.Ignored, t.Refused, mode)
+	return fmt.Sprintf("%d requests: %d good, %d passed through, %d empty, %d exhausted, %d broken, %d whose client left\n%d in flight; besides %d ignored, %d refused; target mode %s%s",
+		t.Requests, t.Successes, t.PassedThrough, t.Empty, t.Exhausted, t.Broken, t.ClientCancelled, t.InFlight, t.Ignored, t.Refused, mode, storeText(&v.Store))
 }
 
 func modelsTable(v *View) *table {

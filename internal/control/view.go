@@ -26,6 +26,7 @@ type View struct {
 	Archive ArchiveStatus `json:"archive"`
 	Upgrade Upgrade       `json:"upgrade"`
 	Held    Held          `json:"held"`
+	Store   StoreStatus   `json:"store"`
 	// Rules are the common rules of the chains.
 	Rules        []Rule `json:"rules"`
 	BuiltInRules bool   `json:"built_in_rules"`
@@ -237,13 +238,15 @@ type Timeouts struct {
 
 // Freeze is a running freeze in one virtual model that holds its identity.
 type Freeze struct {
-	Model       string    `json:"virtual_model"`
-	Index       int       `json:"index"`
-	Candidate   string    `json:"candidate"` // its name
-	RealModel   string    `json:"model"`
-	Identity    string    `json:"identity"`
-	Reason      string    `json:"reason"`
-	By          string    `json:"by"` // rule, streak, person, peer
+	Model     string `json:"virtual_model"`
+	Index     int    `json:"index"`
+	Candidate string `json:"candidate"` // its name
+	RealModel string `json:"model"`
+	Identity  string `json:"identity"`
+	Reason    string `json:"reason"`
+	By        string `json:"by"` // rule, streak, person
+	// From is the instance that it comes from; "" is this one.
+	From        string    `json:"from"`
 	Since       time.Time `json:"since"`
 	Until       time.Time `json:"until"`
 	SecondsLeft int64     `json:"seconds_left"` // rounded up

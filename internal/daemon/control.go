@@ -24,6 +24,7 @@ func (d *Daemon) Control(version string) *control.Control {
 			return u
 		},
 		Archive: d.requestLog(),
+		Store:   d.sharing.status(),
 		Reload:  d.Reload,
 		Edit:    d.Edit,
 		Save:    func(context.Context) error { return d.Save() },

@@ -83,6 +83,8 @@ type Daemon struct {
 	quit chan struct{}
 	once sync.Once // closes quit
 
+	sharing *sharing // with other instances; nil without a store
+
 	saving      sync.Mutex // one writer of the state files at a time
 	savedHealth []byte     // the board as it is on disk
 	savedOwners uint64     // the owners' changes that are on disk
@@ -239,6 +241,7 @@ func Open(o Options) (_ *Daemon, err error) {
 	if damaged := loadOwners(ownersPath(d.statePath), d.handler.Owners()); damaged != nil {
 		d.log.Warn("state", slog.String("problem", damaged.Error()))
 	}
+	d.share(snap.Config.Store)
 	d.tried = src.Hash
 	d.status = Status{Path: o.ConfigPath, LoadedAt: now, Hash: src.Hash, Warnings: lines(warnings)}
 	d.archive = d.newArchive(snap.Config) // the admin handler may look for it at once
@@ -354,6 +357,7 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { d.own(running) })
 	wg.Go(func() { d.keep(running) })
+	wg.Go(func() { d.sharing.run(running) })
 	d.writing.begin()
 	serve := func(s *http.Server, l net.Listener) {
 		if err := d.serveOn(s, l); !errors.Is(err, http.ErrServerClosed) {

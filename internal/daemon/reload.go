@@ -127,7 +127,7 @@ func (d *Daemon) reload(forced bool) error {
 	d.handler.Swap(snap)
 	d.archive.SetLimits(kept(snap.Config))
 	d.retain(snap)
-	restart := d.differs(snap.Config.Server)
+	restart := d.differs(snap.Config)
 	d.mu.Lock()
 	d.status = Status{Path: d.options.ConfigPath, LoadedAt: time.Now(), Hash: src.Hash, NeedsRestart: restart, Warnings: lines(warnings)}
 	d.mu.Unlock()
@@ -196,11 +196,12 @@ func (d *Daemon) stillMayListen(cfg *config.Config) error {
 }
 
 // differs names the settings that take a restart to change.
-func (d *Daemon) differs(s config.Server) (names []string) {
-	s = d.listening(s)
+func (d *Daemon) differs(cfg *config.Config) (names []string) {
+	s := d.listening(cfg.Server)
 	for name, other := range map[string]bool{
 		"host": s.Host != d.bound.Host, "port": s.Port != d.bound.Port, "admin": s.Admin != d.bound.Admin, "max_connections": s.MaxConnections != d.bound.MaxConnections,
 		"state_dir": s.StateDir != d.bound.StateDir, "tls_cert": s.TLSCert != d.bound.TLSCert, "tls_key": s.TLSKey != d.bound.TLSKey,
+		"store": !d.sharing.by(cfg.Store),
 	} {
 		if other {
 			names = append(names, name)

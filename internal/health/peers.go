@@ -220,8 +220,8 @@ func (p *Peers) send(ctx context.Context, l letter) error {
 	defer cancel()
 	switch l.news {
 	case Froze:
-		if !time.Now().Before(l.freeze.Until) {
-			return nil // it was over before anybody could be told
+		if s, _ := p.board.Standing(l.freeze.Key, time.Now()); s != Frozen {
+			return nil // it was over, or lifted, before anybody could be told
 		}
 		return p.store.Put(ctx, l.freeze)
 	case Thawed:

@@ -67,6 +67,9 @@ func (h *Handler) Snapshot() *Snapshot { return h.snap.Load() }
 // Board is the health of every candidate; it outlives snapshots.
 func (h *Handler) Board() *health.Board { return h.board }
 
+// Callers is where the clients' limits are counted; it outlives snapshots.
+func (h *Handler) Callers() *health.Board { return h.callers }
+
 // Ledger is what happened; it outlives snapshots.
 func (h *Handler) Ledger() *stats.Ledger { return h.ledger }
 

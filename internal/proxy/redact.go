@@ -83,6 +83,17 @@ func newRedactor(cfg *config.Config) *Redactor {
 		}
 	}
 	add(cfg.Server.AdminToken)
+	if cfg.Store != nil {
+		for _, c := range []config.Credential{cfg.Store.URL, cfg.Store.Password} {
+			if s, err := c.Resolve(); err == nil && !s.IsZero() {
+				if u, err := url.Parse(s.Reveal()); err != nil || u.Host == "" {
+					add(s)
+				} else if password, has := u.User.Password(); has {
+					add(config.NewSecret(password))
+				}
+			}
+		}
+	}
 	r.order()
 	return r
 }

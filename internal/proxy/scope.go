@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"understudy/internal/health"
@@ -16,7 +18,9 @@ func Keys(c *route.Candidate) (own health.Key, wider []health.Key) {
 		wider = append(wider, health.Key("k:"+c.KeyID))
 	}
 	if c.HostID != "" {
-		wider = append(wider, health.Key("h:"+c.HostID))
+		// By a hash, since keys are shared with other instances and addresses are not.
+		sum := sha256.Sum256([]byte(c.HostID))
+		wider = append(wider, health.Key("h:"+hex.EncodeToString(sum[:8])))
 	}
 	return key(c.ID), wider
 }
@@ -108,6 +112,13 @@ func (r *run) soonest() (left time.Duration) {
 		}
 	}
 	return left
+}
+
+// Heard notes a freeze that another instance has told and the board has taken over.
+func (h *Handler) Heard(f health.Freeze, now time.Time) {
+	for _, id := range h.Snapshot().sharing[f.Key] {
+		h.ledger.MarkFrozen(string(id), now, f.Until)
+	}
 }
 
 // put freezes what a failure of a candidate's speaks for, and returns for how long

@@ -39,6 +39,12 @@ var (
 	entriesDesc = desc("archive_entries", "Requests in the request log on disk.")
 	droppedDesc = desc("archive_dropped_total", "What the request log on disk could not take: whole requests, or their bodies alone.", "kind")
 
+	storeDesc        = desc("store_up", "1 while this instance shares with others through the store, 0 while the store is away; absent without a store.")
+	storeOthersDesc  = desc("store_instances", "Instances that share the store, this one too, as far as they were heard of.")
+	storeWaitingDesc = desc("store_news_waiting", "News for the other instances that could not be told yet.")
+	storeDroppedDesc = desc("store_news_dropped_total", "News for the other instances that were dropped since too many waited.")
+	storeAloneDesc   = desc("store_limits_alone_total", "Requests whose limits were decided by this instance's share, since the store did not answer in time.")
+
 	modelRequestsDesc = desc("virtual_model_requests_total", "Finished client requests of a virtual model (the pool is *).", "virtual_model", "result")
 	modelFlightDesc   = desc("virtual_model_requests_in_flight", "Client requests of a virtual model under way.", "virtual_model")
 	modelTokensDesc   = desc("virtual_model_tokens_total", "Tokens that the winning answers reported; absent where none did.", "virtual_model", "kind")
@@ -71,6 +77,7 @@ func metricsHandler(c *control.Control) http.Handler {
 func (collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc, heldDesc, heldMaxDesc, heldLineDesc, heldShutDesc, archiveDesc, entriesDesc, droppedDesc,
+		storeDesc, storeOthersDesc, storeWaitingDesc, storeDroppedDesc, storeAloneDesc,
 		modelRequestsDesc, modelFlightDesc, modelTokensDesc, modelLatencyDesc, modelFirstDesc,
 		infoDesc, attemptsDesc, candidateFlightDesc, waitingDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
 	} {
@@ -111,6 +118,14 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		s.gauge(entriesDesc, float64(a.Entries))
 		s.counter(droppedDesc, a.Dropped, "requests")
 		s.counter(droppedDesc, a.BodiesDropped, "bodies")
+	}
+
+	if st := &v.Store; st.State != "" {
+		s.gauge(storeDesc, flag(st.State == control.StoreShared))
+		s.gauge(storeOthersDesc, float64(len(st.Instances)))
+		s.gauge(storeWaitingDesc, float64(st.Waiting))
+		s.counter(storeDroppedDesc, st.Dropped)
+		s.counter(storeAloneDesc, st.Alone)
 	}
 
 	// Names are shown shortened, so that two of them may come out as one.

@@ -3,10 +3,12 @@
 package redistest
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -96,7 +98,8 @@ func (s *Server) answers() bool {
 	return err == nil && text != ""
 }
 
-// say sends one inline command and returns the first line of the answer.
+// say sends an inline command, after the password where there is one, and returns the
+// first line of the answer.
 func (s *Server) say(command string) (string, error) {
 	c, err := net.DialTimeout("tcp", s.addr, time.Second)
 	if err != nil {
@@ -106,13 +109,21 @@ func (s *Server) say(command string) (string, error) {
 	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
 		return "", err
 	}
-	if _, err := fmt.Fprintf(c, "%s\r\n", command); err != nil {
-		return "", err
+	answers := bufio.NewReader(c)
+	var line string
+	commands := []string{command}
+	if i := slices.Index(s.args, "--requirepass"); i >= 0 {
+		commands = []string{"AUTH " + s.args[i+1], command}
 	}
-	buffer := make([]byte, 256)
-	n, err := c.Read(buffer)
-	line, _, _ := strings.Cut(string(buffer[:n]), "\r\n")
-	return line, err
+	for _, command := range commands {
+		if _, err := fmt.Fprintf(c, "%s\r\n", command); err != nil {
+			return "", err
+		}
+		if line, err = answers.ReadString('\n'); err != nil {
+			return "", err
+		}
+	}
+	return strings.TrimSpace(line), nil
 }
 
 // Kill ends the process at once.

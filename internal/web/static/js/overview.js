@@ -195,7 +195,7 @@ function freeze(first) {
       put(name, f.candidate);
       const names = f.places.map((/** @type {any} */ p) => (p.virtual_model === "*" ? "the pool" : p.virtual_model));
       put(where, names.join(", "));
-      put(why, (f.by === "person" ? "By a person: " : "") + (f.reason || "no reason given"));
+      put(why, (f.by === "person" ? `By a person${f.from ? ` at ${f.from}` : ""}: ` : f.from ? `At ${f.from}: ` : "") + (f.reason || "no reason given"));
       attr(why, "title", f.reason);
       attr(button, "aria-label", `Lift the freeze of ${f.candidate}`);
       this.tick();

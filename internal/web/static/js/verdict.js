@@ -79,6 +79,8 @@ export function verdict(view) {
   if (view.config.needs_restart.length) points.push({ level: "note", text: `${and(view.config.needs_restart)} will be in force after a restart.` });
   const log = view.archive;
   if (log?.problem) points.push({ level: "note", text: `The request log ${log.state === "ended" ? "is written by another process" : "cannot be written"}: ${log.problem}` });
+  const store = view.store;
+  if (store?.state === "away" && store.problem) points.push({ level: "note", text: `The store is away, so this instance goes by what it knows: ${store.problem}` });
   points.sort((a, b) => RANK[b.level] - RANK[a.level]);
   const level = points.reduce((/** @type {Level} */ l, p) => worse(l, p.level), "ok");
   return { level, title: title(view, level, all), points };
