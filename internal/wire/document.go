@@ -1,5 +1,7 @@
 package wire
 
+import "bytes"
+
 // nesting follows the brackets and strings of JSON that arrives in pieces, so that
 // its end is known without reading anything twice.
 type nesting struct {
@@ -11,20 +13,31 @@ type nesting struct {
 // scan reads b up to the bracket that closes the outermost container, or all of it,
 // and returns how much that was.
 func (n *nesting) scan(b []byte) (read int, closed bool) {
+	quote := -1 // the first one at or after i, as far as it is known
 	for i := 0; i < len(b); i++ {
-		c := b[i]
 		if n.text {
-			switch {
-			case n.escape:
+			if n.escape {
 				n.escape = false
-			case c == '\\':
+				continue
+			}
+			if quote < i {
+				if quote = bytes.IndexByte(b[i:], '"'); quote < 0 {
+					quote = len(b)
+				} else {
+					quote += i
+				}
+			}
+			if slash := bytes.IndexByte(b[i:quote], '\\'); slash >= 0 {
 				n.escape = true
-			case c == '"':
+				i += slash
+				continue
+			}
+			if i = quote; i < len(b) {
 				n.text = false
 			}
 			continue
 		}
-		switch c {
+		switch b[i] {
 		case '"':
 			n.text = true
 		case '{', '[':

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -242,30 +243,15 @@ func jsonNumberEnd(b []byte, i int) (end int, bad string) {
 // offset after its closing quote. Bytes that are no UTF-8 are let through, as
 // encoding/json does; so are escapes of lone surrogates.
 func jsonStringEnd(b []byte, i int) (end int, bad string) {
-	// Most of a body is the inside of strings. Eight bytes at a time are looked
-	// at: a byte that is a quote, a backslash or below space sets its top bit in
-	// one of the three masks. Borrows make the masks lie only above the lowest
-	// true hit, and the lowest is all that is used.
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	i++
-	for {
-		for i+8 <= len(b) {
-			x := binary.LittleEndian.Uint64(b[i:])
-			quote, slash := x^('"'*ones), x^('\\'*ones)
-			hits := ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & tops
-			if hits != 0 {
-				i += bits.TrailingZeros64(hits) >> 3
-				break
-			}
-			i += 8
-		}
+	for i++; ; {
+		i = jsonPlainEnd(b, i)
 		if i >= len(b) {
 			return i, jsonOpenString
 		}
-		switch c := b[i]; {
-		case c == '"':
+		switch c := b[i]; c {
+		case '"':
 			return i + 1, ""
-		case c == '\\':
+		case '\\':
 			if i+1 >= len(b) {
 				return i + 1, jsonOpenString
 			}
@@ -280,12 +266,79 @@ func jsonStringEnd(b []byte, i int) (end int, bad string) {
 			default:
 				return i, jsonBadEscape
 			}
-		case c < ' ':
-			return i, jsonControl
 		default:
-			i++
+			return i, jsonControl
 		}
 	}
+}
+
+// Eight bytes at a time: a byte in each place, and the top bit of each.
+const ones, tops = 0x0101010101010101, 0x8080808080808080
+
+// jsonPlainEnd returns the offset of the first byte at or after i that is a quote, a
+// backslash or below space, or len(b). Most of a body is the inside of strings.
+func jsonPlainEnd(b []byte, i int) int {
+	// Eight bytes at a time are looked at: a byte that is looked for sets its top bit
+	// in one of the three masks. Borrows make the masks lie only above the lowest
+	// true hit, and the lowest is all that is used.
+	for long := i + 64; i+8 <= len(b); i += 8 {
+		if i >= long {
+			return jsonPlainEndFar(b, i)
+		}
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := x^('"'*ones), x^('\\'*ones)
+		if hits := ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & tops; hits != 0 {
+			return i + bits.TrailingZeros64(hits)>>3
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < ' ' {
+			return i
+		}
+	}
+	return i
+}
+
+// jsonPlainEndFar is jsonPlainEnd where the end is not near: quote and backslash are
+// looked for with vector instructions, and what is before them only for control
+// characters. It looks no further than a piece, so that many escapes after each
+// other do not make it read anything often.
+func jsonPlainEndFar(b []byte, i int) int {
+	const piece = 4 << 10
+	for i < len(b) {
+		ahead := b[i:min(len(b), i+piece)]
+		end := bytes.IndexByte(ahead, '"')
+		if end < 0 {
+			end = len(ahead)
+		}
+		if slash := bytes.IndexByte(ahead[:end], '\\'); slash >= 0 {
+			end = slash
+		}
+		if control := jsonControlIn(ahead[:end]); control >= 0 {
+			return i + control
+		}
+		if i += end; end < len(ahead) {
+			return i
+		}
+	}
+	return i
+}
+
+// jsonControlIn returns the offset of the first byte below space, or -1.
+func jsonControlIn(b []byte) int {
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		if hits := (x - ' '*ones) &^ x & tops; hits != 0 {
+			return i + bits.TrailingZeros64(hits)>>3
+		}
+	}
+	for ; i < len(b); i++ {
+		if b[i] < ' ' {
+			return i
+		}
+	}
+	return -1
 }
 
 // jsonHex returns the value of the four hexadecimal digits at b[i], or -1.

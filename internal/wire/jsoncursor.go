@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func jsonSkip(b []byte, i int) int {
 	for i < len(b) {
 		switch b[i] {
 		case '"':
-			i, _ = jsonStringEnd(b, i)
+			i = jsonStringSkip(b, i)
 			if depth == 0 {
 				return i
 			}
@@ -42,6 +43,25 @@ func jsonSkip(b []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// jsonStringSkip returns the offset after the string whose opening quote is b[i], in
+// bytes that are known to be valid: its end is the first quote behind an even number
+// of backslashes.
+func jsonStringSkip(b []byte, i int) int {
+	for i++; ; {
+		end := bytes.IndexByte(b[i:], '"')
+		if end < 0 {
+			return len(b)
+		}
+		n := 0
+		for n < end && b[i+end-1-n] == '\\' {
+			n++
+		}
+		if i += end + 1; n%2 == 0 {
+			return i
+		}
+	}
 }
 
 // jsonCursor walks the members of an object or the elements of an array, in
@@ -90,7 +110,7 @@ func (c *jsonCursor) next() bool {
 			c.i = len(c.b)
 			return false
 		}
-		end, _ := jsonStringEnd(c.b, i)
+		end := jsonStringSkip(c.b, i)
 		c.key = jsonPlain(c.b[i:end])
 		i, _ = jsonColonEnd(c.b, end)
 	}
@@ -256,9 +276,9 @@ func jsonRunes(raw []byte) int {
 	for {
 		plain := bytes.IndexByte(raw, '\\')
 		if plain < 0 {
-			return n + utf8.RuneCount(raw)
+			return n + runes(raw)
 		}
-		n += utf8.RuneCount(raw[:plain])
+		n += runes(raw[:plain])
 		if raw = raw[plain:]; len(raw) < 2 {
 			return n
 		}
@@ -266,6 +286,15 @@ func jsonRunes(raw []byte) int {
 		n++
 		raw = raw[size:]
 	}
+}
+
+// runes is utf8.RuneCount, faster where most of a text is ASCII.
+func runes(b []byte) int {
+	n := 0
+	for n+8 <= len(b) && binary.LittleEndian.Uint64(b[n:])&tops == 0 {
+		n += 8
+	}
+	return n + utf8.RuneCount(b[n:])
 }
 
 // jsonInt returns a raw number as an integer. Numbers with a fraction or an
