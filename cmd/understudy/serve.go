@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lmittmann/tint"
 	"golang.org/x/term"
 
 	"understudy/internal/console"
@@ -145,7 +144,7 @@ func newLog(w io.Writer, terminal bool, format, level string) (*slog.Logger, fun
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l, ReplaceAttr: inMilliseconds})), flush
 	}
-	return slog.New(tint.NewTextHandler(w, &tint.Options{Level: l, TimeFormat: time.TimeOnly, NoColor: !terminal || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"})), flush
+	return slog.New(newLineHandler(w, l, terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")), flush
 }
 
 // inMilliseconds writes spans of time for machines: as numbers with the unit in the
