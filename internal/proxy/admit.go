@@ -132,7 +132,7 @@ func (q *request) scan(s *Snapshot) *answer {
 // decode undoes the body's content coding. unread says that nobody here knows the
 // coding, and that nobody needs to: the body goes on as it came.
 func (q *request) decode(s *Snapshot) (unread bool, _ *answer) {
-	coding := strings.Join(q.header.Values("Content-Encoding"), ", ")
+	coding := strings.Join(q.header["Content-Encoding"], ", ")
 	if coding == "" || len(q.body) == 0 {
 		return false, nil
 	}
@@ -168,7 +168,7 @@ func (q *request) decode(s *Snapshot) (unread bool, _ *answer) {
 // parse reads the body's fields. A body that should have some and cannot be read
 // is remembered as broken: it may pass where no model is replaced, and only there.
 func (q *request) parse() {
-	media, params, err := mime.ParseMediaType(q.header.Get("Content-Type"))
+	media, params, err := mime.ParseMediaType(field(q.header, "Content-Type"))
 	first := firstByte(q.body)
 	switch {
 	case err == nil && media == "multipart/form-data":
@@ -255,7 +255,7 @@ func (q *request) sticky(s *Snapshot, chain *route.Chain) string {
 
 // ask is what judging the answer needs to know.
 func (q *request) ask(s *Snapshot, c *route.Candidate) probe.Ask {
-	return probe.Ask{Method: q.method, AcceptEncoding: q.header.Values("Accept-Encoding"), Want: wire.Want{
+	return probe.Ask{Method: q.method, AcceptEncoding: q.header["Accept-Encoding"], Want: wire.Want{
 		Kind: q.endpoint.Kind, Stream: q.stream, Array: q.endpoint.Array, MinChars: s.Config.Server.MinContentChars,
 		TerminalOptional: c.TerminalOptional, Judged: q.endpoint.Generation, ErrorIsFailure: q.method == http.MethodPost,
 	}}

@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -42,14 +43,14 @@ func identify(c *route.Candidate) (id identity, missing string) {
 		id.secrets = append(id.secrets, secret.Reveal())
 		switch c.AuthStyle {
 		case "x-api-key":
-			id.header.Set("X-Api-Key", secret.Reveal())
+			id.header["X-Api-Key"] = []string{secret.Reveal()}
 		case "x-goog-api-key":
-			id.header.Set("X-Goog-Api-Key", secret.Reveal())
+			id.header["X-Goog-Api-Key"] = []string{secret.Reveal()}
 		case "api-key":
-			id.header.Set("Api-Key", secret.Reveal())
+			id.header["Api-Key"] = []string{secret.Reveal()}
 		case "none":
 		default:
-			id.header.Set("Authorization", "Bearer "+secret.Reveal())
+			id.header["Authorization"] = []string{"Bearer " + secret.Reveal()}
 		}
 	}
 	for _, h := range c.Headers {
@@ -57,11 +58,12 @@ func identify(c *route.Candidate) (id identity, missing string) {
 		if err != nil {
 			return id, h.Missing()
 		}
-		id.header.Set(h.Name, value.Reveal())
-		if isCredential(h.Name) {
+		name := http.CanonicalHeaderKey(h.Name)
+		id.header[name] = []string{value.Reveal()}
+		if isCredential(name) {
 			id.own = true
 		}
-		if isCredential(h.Name) || h.Env != "" {
+		if isCredential(name) || h.Env != "" {
 			id.secrets = append(id.secrets, value.Reveal())
 		}
 	}
@@ -90,14 +92,9 @@ func basicOf(user *url.Userinfo) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user.Username()+":"+password))
 }
 
+// isCredential says whether a header, spelt as the keys of one, is a credential.
 func isCredential(name string) bool {
-	name = http.CanonicalHeaderKey(name)
-	for _, c := range credentials {
-		if name == c {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(credentials, name)
 }
 
 // anthropicVersion is what Anthropic's API requires of every request
@@ -114,17 +111,15 @@ type outgoing struct {
 
 // outgoing builds the request for one candidate, from the client's originals.
 func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain, c *route.Candidate, id identity) *outgoing {
-	header := forwardable(q.header)
+	own := !chain.Pool || id.own || len(s.clients) > 0 // the client's credentials must not go there
+	header := forwardable(q.header, !own)
 	path, query := q.path, q.query
-	if !chain.Pool || id.own || len(s.clients) > 0 {
-		for _, name := range credentials {
-			delete(header, name)
-		}
+	if own {
 		withoutProtocolKeys(header)
 		query = withoutKey(query)
 	}
-	if c.AuthStyle == "x-api-key" && header.Get("Anthropic-Version") == "" {
-		header.Set("Anthropic-Version", anthropicVersion)
+	if c.AuthStyle == "x-api-key" && field(header, "Anthropic-Version") == "" {
+		header["Anthropic-Version"] = []string{anthropicVersion}
 	}
 	for name, values := range id.header {
 		header[name] = values

@@ -71,7 +71,7 @@ func (h *Handler) guard(w http.ResponseWriter, r *http.Request, s *Snapshot, req
 // origin is this listener's or listed, and what asks for a host that is none of
 // this program's.
 func (s *Snapshot) enter(out http.Header, r *http.Request, c *client) *answer {
-	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
+	origin, site := field(r.Header, "Origin"), field(r.Header, "Sec-Fetch-Site")
 	listed := s.listed(origin)
 	if listed {
 		// First of all, so that the page can read a refusal too.

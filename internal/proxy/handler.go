@@ -142,7 +142,7 @@ func (h *Handler) begin(w http.ResponseWriter, s *Snapshot, req *request, chain 
 		h.hedges.request(chain.Model, req.start)
 	}
 	r.deliver = chain.Delivery
-	if asked := req.header.Get("X-Understudy-Delivery"); asked == "complete" || asked == "window" || asked == "stream" {
+	if asked := field(req.header, "X-Understudy-Delivery"); asked == "complete" || asked == "window" || asked == "stream" {
 		r.deliver = asked
 	}
 	if r.deliver == "complete" && req.stream && req.endpoint.Generation && !req.endpoint.Array && req.endpoint.Dialect != wire.Ollama {
@@ -171,8 +171,8 @@ func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 		}
 	}
 	head := w.Header()
-	head.Set("X-Understudy-Request-Id", r.req.id)
-	head.Set("X-Understudy-Attempts", strconv.Itoa(len(r.record.Tries)))
+	head["X-Understudy-Request-Id"] = []string{r.req.id}
+	head["X-Understudy-Attempts"] = []string{strconv.Itoa(len(r.record.Tries))}
 	switch {
 	case res.won != nil && res.won.upgraded != nil:
 		r.carry(w, res.won)
@@ -206,7 +206,7 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	t := &r.record.Tries[win.try]
 	r.record.Released = time.Since(r.req.start)
 	t.Released = time.Since(t.Start)
-	w.Header().Set("X-Understudy-Candidate", visible(win.candidate.Name))
+	w.Header()["X-Understudy-Candidate"] = []string{visible(win.candidate.Name)}
 	n, err := relay(ctx, w, x, r.delivery())
 	t.End, t.Bytes, t.Usage = time.Since(t.Start), n, stats.Usage(x.Usage())
 	if t.FirstContent == 0 {
@@ -263,7 +263,7 @@ func (r *run) carry(w http.ResponseWriter, win *won) {
 	t := &r.record.Tries[win.try]
 	r.record.Released = time.Since(r.req.start)
 	t.Released = time.Since(t.Start)
-	w.Header().Set("X-Understudy-Candidate", visible(win.candidate.Name))
+	w.Header()["X-Understudy-Candidate"] = []string{visible(win.candidate.Name)}
 	conn, early, err := switchOver(w, u.header)
 	if err != nil {
 		t.Verdict, t.Text, r.record.Ending = stats.Abandoned, "the client left", stats.Cancelled
@@ -302,7 +302,7 @@ func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
 		r.record.Usage = r.record.Tries[k.try].Usage
 	}
 	r.record.Released = time.Since(r.req.start)
-	w.Header().Set("X-Understudy-Candidate", visible(k.candidate.Name))
+	w.Header()["X-Understudy-Candidate"] = []string{visible(k.candidate.Name)}
 	x := k.failure.Held
 	if x == nil {
 		r.record.Status, r.record.Bytes = passEmbedded(w, k.failure, r.req.endpoint.Dialect)

@@ -2,18 +2,31 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
-// hopByHop are the headers that belong to one connection (RFC 9110 7.6.1), with
+// hopByHop says whether a header belongs to one connection (RFC 9110 7.6.1), with
 // Expect, which is answered here, and the forms of Connection that old proxies send.
-var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect"}
+func hopByHop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect":
+		return true
+	}
+	return false
+}
 
-// origins are what a browser or an earlier proxy says of where a request came from:
-// it ends here.
-var origins = []string{"Origin", "Referer", "Forwarded", "X-Real-Ip"}
+// tellsOrigin says whether a header is what a browser or an earlier proxy says of where a
+// request came from, or one of ours: it ends here.
+func tellsOrigin(name string) bool {
+	switch name {
+	case "Origin", "Referer", "Forwarded", "X-Real-Ip":
+		return true
+	}
+	return hasPrefix(name, originPrefixes)
+}
 
-// originPrefixes are the families of such headers; ours are one.
+// originPrefixes are the families of such headers.
 var originPrefixes = []string{"Sec-Fetch-", "X-Forwarded-", "X-Understudy-"}
 
 // credentials are the headers in which a client's secrets come.
@@ -54,36 +67,41 @@ func withoutProtocolKeys(h http.Header) {
 	}
 }
 
-// removeHopByHop drops what belongs to one connection: first the names that
-// Connection lists, then the fixed ones.
-func removeHopByHop(h http.Header) {
+// field is Get for a name that is spelt as the header's keys are: nothing is spent on
+// making sure of that.
+func field(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// connected are the names that Connection lists: those headers end with it.
+func connected(h http.Header) (names map[string]bool) {
 	for _, line := range h["Connection"] {
 		for name := range strings.SplitSeq(line, ",") {
 			if name = strings.TrimSpace(name); name != "" {
-				h.Del(name)
+				if names == nil {
+					names = map[string]bool{}
+				}
+				names[http.CanonicalHeaderKey(name)] = true
 			}
 		}
 	}
-	for _, name := range hopByHop {
-		delete(h, name)
-	}
+	return names
 }
 
-// forwardable is what of a client's headers may go on to an upstream, credentials
-// not yet decided on.
-func forwardable(client http.Header) http.Header {
+// forwardable is what of a client's headers may go on to an upstream; its
+// credentials only where secrets says so.
+func forwardable(client http.Header, secrets bool) http.Header {
 	h := make(http.Header, len(client)+4)
+	listed := connected(client)
 	for name, values := range client {
-		if !hasPrefix(name, originPrefixes) {
-			h[name] = values
+		if hopByHop(name) || tellsOrigin(name) || listed[name] || name == "Host" || name == "Content-Length" || !secrets && isCredential(name) {
+			continue
 		}
+		h[name] = values
 	}
-	for _, name := range origins {
-		delete(h, name)
-	}
-	removeHopByHop(h)
-	delete(h, "Host")
-	delete(h, "Content-Length")
 	return h
 }
 
@@ -96,28 +114,33 @@ func hasPrefix(name string, prefixes []string) bool {
 	return false
 }
 
-// returnable is what of an upstream's headers goes to the client.
+// returnable puts what of an upstream's headers goes to the client into dst, where
+// what stands there already stays: it is ours.
 func returnable(dst, upstream http.Header) {
+	listed := connected(upstream)
 	for name, values := range upstream {
-		dst[name] = values
-	}
-	removeHopByHop(dst)
-	for _, name := range []string{"Set-Cookie", "Alt-Svc"} {
-		delete(dst, name)
-	}
-	for name := range dst {
-		if hasPrefix(name, []string{"Access-Control-", "X-Understudy-"}) {
-			delete(dst, name)
+		if hopByHop(name) || listed[name] || name == "Set-Cookie" || name == "Alt-Svc" || hasPrefix(name, ourPrefixes) {
+			continue
 		}
-	}
-	if dates := dst["Date"]; len(dates) > 1 {
-		dst["Date"] = dates[:1]
+		if own, ours := dst[name]; ours {
+			if name == "Vary" { // theirs holds beside ours
+				dst[name] = slices.Concat(values, own)
+			}
+			continue
+		}
+		if name == "Date" && len(values) > 1 {
+			values = values[:1]
+		}
+		dst[name] = values
 	}
 	if _, ok := dst["Content-Type"]; !ok {
 		// Without this net/http would guess one.
 		dst["Content-Type"] = nil
 	}
 }
+
+// ourPrefixes are the families of headers in answers that only we set.
+var ourPrefixes = []string{"Access-Control-", "X-Understudy-"}
 
 // visible percent-encodes what is not visible ASCII, so that any name fits a header.
 func visible(s string) string {

@@ -76,7 +76,7 @@ func (h *Handler) claims(q *request) (found []claim) {
 			eachText(q.body, name, func(id string) { look(id, false) })
 		}
 	}
-	look(q.header.Get(softHeader), false)
+	look(field(q.header, softHeader), false)
 	return found
 }
 
@@ -206,7 +206,7 @@ func (l *learner) released(header http.Header) {
 		l.note(id)
 	}
 	l.waiting = nil
-	l.note(header.Get(softHeader))
+	l.note(field(header, softHeader))
 }
 
 // answerFields are the members of an answer, at any depth, whose text names state

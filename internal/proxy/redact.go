@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func newRedactor(cfg *config.Config) *Redactor {
 			add(s)
 		}
 		for _, h := range c.Headers {
-			if !isCredential(h.Name) && h.Env == "" {
+			if !isCredential(http.CanonicalHeaderKey(h.Name)) && h.Env == "" {
 				continue // "x-client: codex" is a word, and no secret
 			}
 			if s, err := h.Resolve(); err == nil {

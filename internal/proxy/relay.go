@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -184,21 +183,14 @@ func abort(w http.ResponseWriter, q *request) {
 
 // head writes the upstream's headers beside ours.
 func head(dst http.Header, x *probe.Exchange) {
-	ours := dst.Clone()
 	returnable(dst, x.Header)
-	for name, values := range ours {
-		if name == "Vary" { // theirs holds beside ours
-			values = slices.Concat(x.Header[name], values)
-		}
-		dst[name] = values
-	}
 	if x.Status/100 == 2 && (x.Stream || x.Format() == wire.SSE) {
 		// People run nginx in front, which would collect a stream.
-		if dst.Get("X-Accel-Buffering") == "" {
-			dst.Set("X-Accel-Buffering", "no")
+		if field(dst, "X-Accel-Buffering") == "" {
+			dst["X-Accel-Buffering"] = []string{"no"}
 		}
-		if dst.Get("Cache-Control") == "" {
-			dst.Set("Cache-Control", "no-cache")
+		if field(dst, "Cache-Control") == "" {
+			dst["Cache-Control"] = []string{"no-cache"}
 		}
 	}
 }

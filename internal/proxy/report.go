@@ -69,7 +69,7 @@ func (r *run) summary() []slog.Attr {
 
 // traceID is the request's traceparent, for the log; it passes through unchanged.
 func (r *run) traceID() string {
-	if t := r.req.header.Get("Traceparent"); len(t) == 55 {
+	if t := field(r.req.header, "Traceparent"); len(t) == 55 {
 		return r.redact.Quote(t, 60)
 	}
 	return ""
