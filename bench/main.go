@@ -76,6 +76,7 @@ type bench struct {
 	upstream load.Target // the mock
 	sizes    sizes
 	began    time.Time
+	commit   string // what is measured
 }
 
 // sizes are how much of everything a step does.
@@ -144,6 +145,10 @@ func (b *bench) built(name string) string {
 func (b *bench) build(ctx context.Context) error {
 	here := filepath.Join(b.root, "bench")
 	builds := []struct{ name, dir, pkg string }{{"mock", here, "./mock"}, {"reference", here, "./reference"}, {"understudy", b.root, "./cmd/understudy"}}
+	b.commit = "at " + b.program
+	if out, err := exec.CommandContext(ctx, "git", "-C", b.root, "describe", "--tags", "--always", "--dirty").Output(); err == nil && b.program == "" {
+		b.commit = strings.TrimSpace(string(out))
+	}
 	for _, x := range builds {
 		if x.name == "understudy" && b.program != "" {
 			continue

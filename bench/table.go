@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"text/tabwriter"
@@ -138,12 +137,8 @@ func (b *bench) save(what any) error {
 
 // about says what was measured where.
 func about(b *bench) string {
-	commit := "unknown commit"
-	if out, err := exec.Command("git", "-C", b.root, "describe", "--tags", "--always", "--dirty").Output(); err == nil {
-		commit = strings.TrimSpace(string(out))
-	}
 	return fmt.Sprintf("understudy %s, %s, %d cores shared by proxy, upstream and generator; %s\n\n",
-		commit, runtime.Version(), runtime.NumCPU(), b.how())
+		b.commit, runtime.Version(), runtime.NumCPU(), b.how())
 }
 
 // how says what the figures are.
