@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 // model is the grammar, as a shell's script sees it.
@@ -87,6 +88,33 @@ func TestWhatMayBeTyped(t *testing.T) {
 			t.Errorf("%s\n%s", c.line, diff)
 		}
 	}
+}
+
+// Whatever has been typed, an offer is made or is not: what is offered begins with what
+// is being typed.
+func TestAnythingMayBeTyped(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ask := sources["requests"]
+	t.Cleanup(func() { sources["requests"] = ask })
+	sources["requests"] = sources["none"] // nobody is to be called by what chance types
+	app := model(t)
+	var known []string
+	walk(app, func(n *kong.Node) {
+		known = append(known, n.Name)
+		for _, f := range n.Flags {
+			known = append(known, "--"+f.Name, "--"+f.Name+"=", "--no-"+f.Name, "-"+string(f.Short))
+		}
+	})
+	word := rapid.OneOf(rapid.SampledFrom(known), rapid.SampledFrom([]string{"", "-", "--", "-=", "--=", "-c=x", "-\x00", "=", "\xff"}), rapid.String())
+	rapid.Check(t, func(t *rapid.T) {
+		before := rapid.SliceOfN(word, 0, 5).Draw(t, "before")
+		current := word.Draw(t, "current")
+		for _, s := range complete(app, current, before).list {
+			if !strings.HasPrefix(s.word, current) || strings.ContainsAny(s.word+s.about, "\t\n") {
+				t.Fatalf("%q: %q %q", current, s.word, s.about)
+			}
+		}
+	})
 }
 
 // Every command and every flag is offered where it may stand, and every hint in the
