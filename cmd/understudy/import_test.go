@@ -17,7 +17,9 @@ import (
 func TestAnImportedFileServes(t *testing.T) {
 	up := drill.Start(drill.Healthy(drill.Answer{Text: "PONG, and well", Usage: drill.Usage{Input: 1, Output: 1}}))
 	t.Cleanup(up.Close)
-	chat := func(model string) string { return `{"model":"` + model + `","messages":[{"role":"user","content":"ping"}]}` }
+	chat := func(model string) string {
+		return `{"model":"` + model + `","messages":[{"role":"user","content":"ping"}]}`
+	}
 	type call struct{ path, body, target, header, value, model string }
 	for _, c := range []struct {
 		name, source string
