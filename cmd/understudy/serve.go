@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -136,15 +137,22 @@ func newLog(w io.Writer, terminal bool, format, level string) (*slog.Logger, fun
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		l = slog.LevelInfo
 	}
+	handler := func(w io.Writer) slog.Handler {
+		if format == "json" {
+			return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l, ReplaceAttr: inMilliseconds})
+		}
+		return newLineHandler(w, l, terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
+	}
 	flush := func() {}
 	if !terminal {
-		lazy := newLazyWriter(w)
+		lazy := newLazyWriter(w, func(lines int) []byte {
+			var b bytes.Buffer
+			slog.New(handler(&b)).Warn("lines left out", slog.String("because", "who reads the log is too slow"), slog.Int("lines", lines))
+			return b.Bytes()
+		})
 		w, flush = lazy, lazy.Flush
 	}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: l, ReplaceAttr: inMilliseconds})), flush
-	}
-	return slog.New(newLineHandler(w, l, terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")), flush
+	return slog.New(newStormHandler(handler(w))), flush
 }
 
 // inMilliseconds writes spans of time for machines: as numbers with the unit in the

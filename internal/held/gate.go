@@ -30,6 +30,7 @@ type Gate struct {
 	limit   int64 // bytes; 0 = none
 	taken   int64
 	line    list.List // of *waiter, in the order in which they came
+	since   time.Time // when somebody began to wait; zero = nobody does
 	refused int64
 }
 
@@ -70,7 +71,8 @@ func (g *Gate) Limit(n int64) {
 func (g *Gate) fits(n int64) bool { return g.limit <= 0 || g.taken+max(n, 1) <= g.limit }
 
 // Enter lets a request in that holds n bytes, at once or within patience, in the
-// order in which they came. The errors are ErrFull, ErrNever, or ctx's cause. A Share
+// order in which they came; where others have waited for longer than that already,
+// within a tenth of it. The errors are ErrFull, ErrNever, or ctx's cause. A Share
 // must be closed.
 func (g *Gate) Enter(ctx context.Context, n int64, patience time.Duration) (*Share, error) {
 	g.mu.Lock()
@@ -83,6 +85,15 @@ func (g *Gate) Enter(ctx context.Context, n int64, patience time.Duration) (*Sha
 		g.taken += n
 		g.mu.Unlock()
 		return &Share{gate: g, n: n}, nil
+	}
+	now := time.Now()
+	switch {
+	case g.since.IsZero():
+		g.since = now
+	case now.Sub(g.since) > patience:
+		// This is no burst. Who waits for long only makes those behind wait as long,
+		// and is the first thing in their way when it is over.
+		patience /= shortened
 	}
 	w := &waiter{n: n, in: make(chan struct{})}
 	at := g.line.PushBack(w)
@@ -121,6 +132,10 @@ func (g *Gate) leave(at *list.Element) (in bool) {
 	return false
 }
 
+// shortened is by how much patience is divided while there has been a line for longer
+// than patience.
+const shortened = 10
+
 // serve lets in who fits, from the front of the line. The mutex is held.
 func (g *Gate) serve() {
 	for at := g.line.Front(); at != nil; at = g.line.Front() {
@@ -132,6 +147,7 @@ func (g *Gate) serve() {
 		g.line.Remove(at)
 		close(w.in)
 	}
+	g.since = time.Time{} // nobody waits
 }
 
 // edge is up to where requests that are in may grow: a quarter above the limit.

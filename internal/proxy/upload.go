@@ -22,7 +22,7 @@ const (
 	readFirst = 32 << 10
 	// proveBelow is how much of a large body has to come before memory is made for
 	// all of it.
-	proveBelow = 1 << 20
+	proveBelow = 256 << 10
 	// announcedTime is how long what a client has announced counts as held. After
 	// that only what has come does, so that nobody takes room by announcing.
 	announcedTime = 3 * time.Second
@@ -33,11 +33,11 @@ const (
 
 // An upload is a body on its way in.
 type upload struct {
-	r       *http.Request
-	control *http.ResponseController
-	idle    time.Duration // read_idle_timeout; 0 = none
-	start   time.Time     // of the first read
-	set     time.Time     // when the deadline was last moved; zero = there is none
+	r     *http.Request
+	w     http.ResponseWriter // nil without a body
+	idle  time.Duration       // read_idle_timeout; 0 = none
+	start time.Time           // of the first read
+	set   time.Time           // when the deadline was last moved; zero = there is none
 
 	mu    sync.Mutex
 	share *held.Share // nil until the request is in
@@ -50,7 +50,7 @@ type upload struct {
 func (s *Snapshot) begin(w http.ResponseWriter, r *http.Request) *upload {
 	u := &upload{r: r, idle: s.Config.Server.ReadIdleTimeout}
 	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
-		u.control = http.NewResponseController(w)
+		u.w = w
 		u.expect(time.Now())
 	}
 	return u
@@ -67,7 +67,7 @@ func (u *upload) expect(now time.Time) {
 	u.set = now
 	latest := u.start.Add(u.idle + time.Duration(u.got)*(time.Second/slowestBody))
 	// Not every writer can have a deadline; then the client is trusted.
-	_ = u.control.SetReadDeadline(earlier(now.Add(u.idle+time.Second), latest))
+	_ = http.NewResponseController(u.w).SetReadDeadline(earlier(now.Add(u.idle+time.Second), latest))
 }
 
 // Read implements io.Reader. It moves the deadline along, at most once a second.
@@ -126,7 +126,7 @@ func (u *upload) late() {
 // end takes the deadline away.
 func (u *upload) end() {
 	if !u.set.IsZero() {
-		_ = u.control.SetReadDeadline(time.Time{})
+		_ = http.NewResponseController(u.w).SetReadDeadline(time.Time{})
 	}
 }
 
@@ -142,7 +142,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, s *Snapshot, 
 		return tooLarge(limit)
 	}
 	defer func() { req.share = u.share }()
-	if u.control == nil {
+	if u.w == nil {
 		return crowded(u.enter(r.Context(), &h.room, 0))
 	}
 	body, err := u.read(r.Context(), &h.room, limit)

@@ -1,11 +1,16 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // shorten puts text through a shortener in pieces of random sizes.
@@ -124,3 +129,34 @@ func TestALongEventTakesLittleMemory(t *testing.T) {
 }
 
 const pongEvent = `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"PONG PONG PONG"},"finish_reason":null}]}` + "\n\n"
+
+// A stream may ask for no larger window than HTTP allows (RFC 9659): a few bytes could
+// claim any memory otherwise.
+func TestWindowsOfStreams(t *testing.T) {
+	for size, ok := range map[int]bool{MaxWindow: true, 2 * MaxWindow: false} {
+		var b bytes.Buffer
+		z, err := zstd.NewWriter(&b, zstd.WithWindowSize(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Flushed before its end, so that the frame does not say how long it is.
+		for range 2 {
+			if _, err := z.Write([]byte("hello")); err != nil {
+				t.Fatal(err)
+			}
+			if err := z.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		z.Close()
+		d, err := NewDecoder("zstd", &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(d)
+		d.Close()
+		if ok && (err != nil || string(got) != "hellohello") || !ok && !errors.Is(err, ErrTooLarge) {
+			t.Errorf("a window of %d MiB: %q, %v", size>>20, got, err)
+		}
+	}
+}
