@@ -181,6 +181,15 @@ func appendText(b []byte, text string) []byte {
 // printable says whether a text can be written as it is; as one word, if that is
 // asked for.
 func printable(text string, word bool) bool {
+	i := 0
+	for ; i < len(text); i++ {
+		if c := text[i]; c >= utf8.RuneSelf {
+			break
+		} else if c < ' ' || c == 0x7f || c == '"' || word && (c == ' ' || c == '=') {
+			return false
+		}
+	}
+	text = text[i:]
 	for i, c := range text {
 		switch {
 		case c < ' ', c == 0x7f, c == '"', word && (c == ' ' || c == '='):

@@ -168,7 +168,10 @@ func (q *request) decode(s *Snapshot) (unread bool, _ *answer) {
 // parse reads the body's fields. A body that should have some and cannot be read
 // is remembered as broken: it may pass where no model is replaced, and only there.
 func (q *request) parse() {
-	media, params, err := mime.ParseMediaType(field(q.header, "Content-Type"))
+	media, params, err := "application/json", map[string]string(nil), error(nil)
+	if written := field(q.header, "Content-Type"); written != media { // which most are
+		media, params, err = mime.ParseMediaType(written)
+	}
 	first := firstByte(q.body)
 	switch {
 	case err == nil && media == "multipart/form-data":

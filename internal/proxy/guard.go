@@ -126,6 +126,9 @@ func (s *Snapshot) preflight(w http.ResponseWriter, r *http.Request) bool {
 // identify finds the client whose key the request carries. Every key is compared,
 // in constant time, so that the time taken says nothing about which one matched.
 func (s *Snapshot) identify(r *http.Request) (found *client) {
+	if len(s.clients) == 0 {
+		return nil
+	}
 	for _, text := range presented(r) {
 		digest := sha256.Sum256([]byte(text))
 		for i := range s.clients {

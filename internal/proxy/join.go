@@ -46,6 +46,10 @@ func setPath(u *url.URL, escaped string) {
 		escaped = "/"
 	}
 	u.Opaque = ""
+	if plainPath(escaped) {
+		u.Path, u.RawPath = escaped, ""
+		return
+	}
 	if path, err := url.PathUnescape(escaped); err == nil {
 		u.Path, u.RawPath = path, escaped
 		if u.EscapedPath() == escaped {
@@ -74,6 +78,9 @@ func isVersion(s string) bool {
 // was escaped, whichever slash stands around it, behind a ";" or in UTF-8 that is
 // longer than it may be.
 func climbs(path string) bool {
+	if plainPath(path) {
+		return strings.Contains(path, "/..") && dotted(path)
+	}
 	for range 8 {
 		for segment := range strings.FieldsFuncSeq(overlong.Replace(path), func(r rune) bool { return r == '/' || r == '\\' }) {
 			if segment, _, _ = strings.Cut(segment, ";"); segment == ".." {
@@ -87,6 +94,29 @@ func climbs(path string) bool {
 		path = next
 	}
 	// What is still escaped after eight rounds was made to hide something.
+	return true
+}
+
+// dotted says whether a path has a ".." segment as it stands.
+func dotted(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+// plainPath says whether a path holds nothing but characters that stand for
+// themselves in every URL (RFC 3986, 2.3), and slashes: most do.
+func plainPath(path string) bool {
+	for i := range len(path) {
+		switch c := path[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '/', c == '-', c == '_', c == '.', c == '~':
+		default:
+			return false
+		}
+	}
 	return true
 }
 
