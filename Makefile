@@ -27,10 +27,10 @@ lint: ## formatting, vet, staticcheck
 unit: ## all Go tests, with the race detector (needs gcc, tmux for the console, zsh and fish for Tab, mandoc)
 	$(GO) test -race -timeout 10m -skip '^TestSchemaAndParseAgree$$' $$($(GO) list ./... | grep -v /cmd/)
 	$(GO) test -timeout 10m -run '^TestSchemaAndParseAgree$$' ./internal/config # one goroutine, thousands of files
-	$(GO) test -race -timeout 10m -skip TestDrillScripts ./cmd/understudy
+	$(GO) test -race -timeout 10m -skip '^(TestDrillScripts|TestTenUpgrades.*)$$' ./cmd/understudy
 
-drill: ## the drill's scorecards, alone: they measure time
-	$(GO) test -timeout 10m -parallel 1 -run TestDrillScripts ./cmd/understudy
+drill: ## the drill's scorecards and ten upgrades under load, alone: they measure time
+	$(GO) test -timeout 10m -parallel 1 -run '^(TestDrillScripts|TestTenUpgrades.*)$$' ./cmd/understudy
 
 fuzz: ## each native fuzz target for FUZZTIME
 	@sh tools/fuzz.sh $(FUZZTIME)
