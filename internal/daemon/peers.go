@@ -41,8 +41,9 @@ func (d *Daemon) share(cfg *config.Store) {
 	heard := func(f health.Freeze) {
 		now := time.Now()
 		d.handler.Heard(f, now)
-		d.log.Info("frozen by another instance", slog.String("key", string(f.Key)), slog.String("from", f.From), slog.String("by", f.By.String()),
-			slog.Duration("left", f.Until.Sub(now).Round(time.Millisecond)), slog.String("reason", f.Reason))
+		quote := d.handler.Snapshot().Redact.Quote // others may write there too
+		d.log.Info("frozen by another instance", slog.String("key", quote(string(f.Key), 100)), slog.String("from", quote(f.From, 100)), slog.String("by", f.By.String()),
+			slog.Duration("left", f.Until.Sub(now).Round(time.Millisecond)), slog.String("reason", quote(f.Reason, 300)))
 	}
 	changed := func(st health.Status) {
 		if st.Up {

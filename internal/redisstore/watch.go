@@ -216,7 +216,7 @@ func (l *listener) message(text string) {
 
 // tell tells news of another instance.
 func (l *listener) tell(n news) {
-	if n.From == l.name {
+	if n.From == l.name || n.Key == "" && n.News != "room" && n.News != "gone" {
 		return
 	}
 	now := time.Now()
@@ -228,7 +228,7 @@ func (l *listener) tell(n news) {
 	switch n.News {
 	case "froze":
 		c.News = health.Froze
-		c.Freeze = health.Freeze{Key: c.Key, Since: at, Until: now.Add(ms(n.Left)), Length: ms(n.Length), By: c.By, Reason: n.Why, From: n.From}
+		c.Freeze = health.Freeze{Key: c.Key, Since: at, Until: now.Add(left(n.Left)), Length: ms(n.Length), By: c.By, Reason: n.Why, From: n.From}
 	case "thawed":
 		c.News = health.Thawed
 	case "trying":
@@ -245,7 +245,20 @@ func (l *listener) tell(n news) {
 	l.told(c)
 }
 
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// longest is the longest time that is believed: more than a person may ask for.
+const longest = 20 * 365 * 24 * time.Hour
+
+func ms(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), longest.Milliseconds())) * time.Millisecond
+}
+
+// left may be over already.
+func left(n int64) time.Duration {
+	if n < 0 {
+		return -ms(-max(n, -longest.Milliseconds()))
+	}
+	return ms(n)
+}
 
 func number(text string) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64) // what is no number is older than all
