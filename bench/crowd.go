@@ -73,9 +73,10 @@ func (b *bench) gather(c contender, p *process, n int, span time.Duration) gathe
 	return g
 }
 
-// crowd opens -streams slow streams at once: over HTTP/1.1 as many as the limit of
-// descriptors allows with two for each stream, and over HTTP/2 upstreams all of them.
-// Without a proxy between, the same crowd shows what the machine makes of it.
+// crowd opens -streams slow streams at once, or as many as the limit of descriptors
+// allows with the two that understudy counts for each client: over HTTP/1.1 upstreams,
+// and over HTTP/2 ones, where many share a connection. Without a proxy between, the same
+// crowd shows what the machine makes of it.
 func (b *bench) crowd(ctx context.Context) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -84,7 +85,7 @@ func (b *bench) crowd(ctx context.Context) error {
 	plain := min(b.streams, (int(limit.Max)-spare)/2)
 	fmt.Print(about(b))
 	if plain < b.streams {
-		fmt.Printf("a process may have %d descriptors here: over HTTP/1.1, with two for each stream, that is %d streams\n\n", limit.Max, plain)
+		fmt.Printf("a process may have %d descriptors here, and understudy takes two for each client: that is %d streams\n\n", limit.Max, plain)
 	}
 	var all []gathering
 	lines := [][]string{{"to the upstream", "streams", "ended well", "lost", "deltas", "missing", "p50", "p99", "worst", "per stream", "resident", "CPU/delta", "descriptors", "others"},
@@ -94,7 +95,7 @@ func (b *bench) crowd(ctx context.Context) error {
 		name    string
 		streams int
 		start   func(context.Context) (contender, *process, func(), error)
-	}{{"none between", plain, b.noProxy}, {"HTTP/1.1", plain, b.plainCrowd}, {"HTTP/2, TLS", b.streams, b.secureCrowd}} {
+	}{{"none between", plain, b.noProxy}, {"HTTP/1.1", plain, b.plainCrowd}, {"HTTP/2, TLS", plain, b.secureCrowd}} {
 		c, p, stop, err := kind.start(ctx)
 		if err != nil {
 			return err
