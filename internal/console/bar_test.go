@@ -141,3 +141,19 @@ func TestFiguresAreShort(t *testing.T) {
 		}
 	}
 }
+
+func TestTheBarSaysThatTheStoreIsAway(t *testing.T) {
+	v := someView()
+	v.Store = control.StoreStatus{State: control.StoreAway, Problem: "connection refused\nand more"}
+	const want = "the store is away, this instance goes by what it knows: connection refused"
+	count := func() int {
+		return strings.Count(strings.Join(bar{view: v}.lines(100, 10, false), "\n"), want)
+	}
+	if count() != 1 {
+		t.Errorf("the bar says %q", bar{view: v}.lines(100, 10, false))
+	}
+	v.Store.State = control.StoreShared
+	if count() != 0 {
+		t.Error("it says so though it is not")
+	}
+}
