@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz cross e2e web bench-smoke bench bench-faults bench-scaling bench-crowd bench-profile bench-micro pictures agents clean
+.PHONY: build demo test lint unit drill fuzz dist-check dist dist-verify e2e web bench-smoke bench bench-faults bench-scaling bench-crowd bench-profile bench-micro pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -16,13 +16,14 @@ build: ## one static binary
 demo: ## fake upstreams that fail, and a client that never notices
 	@$(GO) run ./cmd/understudy demo
 
-test: lint unit drill fuzz cross e2e web bench-smoke ## everything; .ci/run calls this
+test: lint unit drill fuzz dist-check e2e web bench-smoke ## everything; .ci/run calls this
 
 lint: ## formatting, vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w on these'; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags e2e ./e2e
 	$(TOOL) staticcheck ./...
+	$(TOOL) actionlint
 
 unit: ## all Go tests, with the race detector (needs gcc, tmux for the console, zsh and fish for Tab, mandoc)
 	$(GO) test -race -timeout 10m -skip '^TestSchemaAndParseAgree$$' $$($(GO) list ./... | grep -v /cmd/)
@@ -35,9 +36,15 @@ drill: ## the drill's scorecards and ten upgrades under load, alone: they measur
 fuzz: ## each native fuzz target for FUZZTIME
 	@sh tools/fuzz.sh $(FUZZTIME)
 
-cross: ## it builds for the other systems
-	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/understudy
-	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/understudy
+dist: ## a release, in dist/; see docs/install.md
+	cd tools/dist && $(GO) run . -src ../.. -out ../../dist -targets '$(TARGETS)' -repository '$(REPOSITORY)' -builder '$(BUILDER)'
+
+dist-check: ## a release for three systems: built, packed, looked at, and run here
+	GOOS=windows CGO_ENABLED=0 $(GO) vet -trimpath ./...
+	cd tools/dist && $(GO) vet . && $(GO) vet -tags verify . && $(GO) test -timeout 20m .
+
+dist-verify: ## the whole of it: built twice for all systems, installed, upgraded, in a container's root, under Wine
+	@sh tools/dist-verify.sh
 
 e2e: ## the vendors' own SDKs against the real binary
 	@sh tools/e2e.sh

@@ -58,7 +58,7 @@ func describeBuild(info *debug.BuildInfo) build {
 		Version:  release,
 		Commit:   cmp.Or(commit, noted["vcs.revision"]),
 		Date:     cmp.Or(date, noted["vcs.time"]),
-		Modified: noted["vcs.modified"] == "true" || strings.HasSuffix(release, "-dirty"),
+		Modified: noted["vcs.modified"] == "true" || strings.HasSuffix(release, "-dirty") || strings.HasSuffix(release, "+dirty"),
 		Go:       cmp.Or(info.GoVersion, runtime.Version()),
 	}
 	switch revision := noted["vcs.revision"]; {

@@ -29,6 +29,7 @@ func TestWhatABuildIs(t *testing.T) {
 		{name: "installed as a module", info: debug.BuildInfo{GoVersion: "go1", Main: debug.Module{Version: "v1.2.3"}}, want: build{Version: "v1.2.3", Go: "go1"}},
 		{name: "a release", release: "v1.0.0", commit: "fedcba", date: "2026-02-03T04:05:06Z", info: debug.BuildInfo{GoVersion: "go1"}, want: build{Version: "v1.0.0", Commit: "fedcba", Date: "2026-02-03T04:05:06Z", Go: "go1"}},
 		{name: "made by make in a changed copy", release: "v1.0.0-dirty", info: debug.BuildInfo{GoVersion: "go1", Settings: vcs[:2]}, want: build{Version: "v1.0.0-dirty", Commit: "0123456789abcdef", Date: "2026-01-02T03:04:05Z", Modified: true, Go: "go1"}},
+		{name: "a release made in a changed copy", release: "1.0.0+dirty", info: debug.BuildInfo{GoVersion: "go1"}, want: build{Version: "1.0.0+dirty", Modified: true, Go: "go1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer func(r, m, d string) { release, commit, date = r, m, d }(release, commit, date)
