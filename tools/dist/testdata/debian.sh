@@ -75,8 +75,7 @@ YAML
 mkdir -p /var/lib/understudy && chown understudy:understudy /var/lib/understudy && chmod 0700 /var/lib/understudy # systemd does that
 begin
 request
-before=$(ls /var/lib/understudy)
-expect 'there is state' [ -n "$before" ]
+expect 'there is state' ls /var/lib/understudy/state-*.json
 
 echo '# upgrade, under a systemctl that knows the service'"'"'s process'
 mkdir -p /run/systemd/system
@@ -92,9 +91,11 @@ expect 'the program is the new one' sh -c 'understudy version | grep -q " 1\.2\.
 expect 'dpkg knows the new version' sh -c 'dpkg-query -W -f "\${Version}" understudy | grep -qx 1.3.0'
 expect 'the configuration is the administrator'"'"'s' grep -q "port: $port" /etc/understudy/understudy.yaml
 expect 'it is still the service'"'"'s alone' owned /etc/understudy/understudy.yaml 'understudy:understudy 600'
-expect 'the state is still there' [ "$(ls /var/lib/understudy)" = "$before" ]
 ended "$pid" # it has handed over
-healthy
+expect 'the state is still there' ls /var/lib/understudy/state-*.json
+healthy >/mnt/health
+cat /mnt/health
+expect 'what was counted is counted on' grep -q ', 1 request$' /mnt/health
 request
 next=$(pidof understudy)
 expect 'a new process serves' [ "$next" != "$pid" ]
