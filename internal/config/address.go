@@ -146,7 +146,7 @@ func (d *decoder) storeURL(n *node) (Credential, bool) {
 	if u == nil {
 		return Credential{}, false
 	}
-	if !storeText.MatchString(n.text) {
+	if !storeText().MatchString(n.text) {
 		d.errorOn(n, "more behind the host than the number of a database", "write redis://host:port/0; password_env and ca_file have keys of their own")
 		return Credential{}, false
 	}

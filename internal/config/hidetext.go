@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // The functions of this file look for secrets in text that is no tree: comments,
@@ -12,10 +13,12 @@ import (
 
 // assignment is a secret's key with a word behind it, as it stands in a comment or
 // in a file that is broken.
-var assignment = regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_-])["']?(?:api[_-]?key|admin_token|key|(?:proxy-)?authorization|x-api-key|x-goog-api-key|cookie|password|secret|token)["']?[ \t]*[:=][ \t]*["']?(?:(?:bearer|basic)[ \t]+)?([^\s"',{}\[\]#]{6,})`)
+var assignment = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_-])["']?(?:api[_-]?key|admin_token|key|(?:proxy-)?authorization|x-api-key|x-goog-api-key|cookie|password|secret|token)["']?[ \t]*[:=][ \t]*["']?(?:(?:bearer|basic)[ \t]+)?([^\s"',{}\[\]#]{6,})`)
+})
 
 func (h *hider) assignments(start, end int) {
-	for _, at := range assignment.FindAllSubmatchIndex(h.src[start:end], -1) {
+	for _, at := range assignment().FindAllSubmatchIndex(h.src[start:end], -1) {
 		s := span{start + at[2], start + at[3]}
 		text := string(h.src[s.start:s.end])
 		h.cover(s, maskOf(text))

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -67,13 +68,15 @@ func floatText(f float64) string {
 
 // yamlPlain are texts that need no quotes anywhere: nothing in them means
 // something in YAML.
-var yamlPlain = regexp.MustCompile(`^[\pL\pN_./][\pL\pN_./:@+=%~()-]*( [\pL\pN_./@+=%~()-]+)*$`)
+var yamlPlain = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[\pL\pN_./][\pL\pN_./:@+=%~()-]*( [\pL\pN_./@+=%~()-]+)*$`)
+})
 
 // yamlReserved are words that older readers take for something else.
-var yamlReserved = regexp.MustCompile(`^(?i:y|n|yes|no|[0-9.:_-]+|[0-9]+e[0-9]+)$`)
+var yamlReserved = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:y|n|yes|no|[0-9.:_-]+|[0-9]+e[0-9]+)$`) })
 
 func yamlText(s string, st style, flow bool) string {
-	plain := yamlPlain.MatchString(s) && !strings.Contains(s+" ", ": ") && !yamlReserved.MatchString(s) &&
+	plain := yamlPlain().MatchString(s) && !strings.Contains(s+" ", ": ") && !yamlReserved().MatchString(s) &&
 		plainScalar(s).kind == kindText && (!flow || !strings.Contains(s, ":"))
 	printable := !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 	switch {

@@ -1,6 +1,9 @@
 package config
 
-import "regexp"
+import (
+	"regexp"
+	"sync"
+)
 
 const storePrefix = "understudy:"
 
@@ -31,9 +34,11 @@ var storeTable = &table[Store]{
 
 // storeText is a URL with nothing behind its host but the number of a database: what
 // may stand in its query elsewhere has keys of its own here.
-var storeText = regexp.MustCompile("^(" + anyCase("redis") + "|" + anyCase("rediss") + ")://[^/?#" + notInURL + control + "]*(/[0-9]{0,9})?$")
+var storeText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(storePattern) })
 
-func storeURLForm() form { return patternForm(storeText.String()) }
+var storePattern = "^(" + anyCase("redis") + "|" + anyCase("rediss") + ")://[^/?#" + notInURL + control + "]*(/[0-9]{0,9})?$"
+
+func storeURLForm() form { return patternForm(storePattern) }
 
 // store reads the mapping, or the URL alone.
 func (d *decoder) store(n *node) *Store {

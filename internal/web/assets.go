@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path"
 	"strconv"
+	"sync"
 )
 
 //go:embed static
@@ -21,8 +22,8 @@ type asset struct {
 }
 
 // assets are the files by their paths, "/static/app.js". They hold nothing that
-// anybody may not see.
-var assets = loadAssets()
+// anybody may not see. They are read when somebody opens the dashboard.
+var assets = sync.OnceValue(loadAssets)
 
 // types are those of the endings that the dashboard uses: what a system's own table
 // says about them is not ours to trust.
@@ -55,7 +56,7 @@ func loadAssets() map[string]asset {
 // asset serves one of the dashboard's files. Browsers keep it, and ask whether it is
 // still the same: a newer program has newer ones.
 func (h *Handler) asset(w http.ResponseWriter, r *http.Request) {
-	a, ok := assets[r.URL.Path]
+	a, ok := assets()[r.URL.Path]
 	if !ok || path.Ext(r.URL.Path) == ".html" {
 		sendError(w, http.StatusNotFound, "no such file")
 		return
@@ -73,7 +74,9 @@ func (h *Handler) asset(w http.ResponseWriter, r *http.Request) {
 }
 
 // page is the dashboard.
-func (h *Handler) page(w http.ResponseWriter, _ *http.Request) { assets["/static/index.html"].send(w) }
+func (h *Handler) page(w http.ResponseWriter, _ *http.Request) {
+	assets()["/static/index.html"].send(w)
+}
 
 func (a asset) send(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", a.contentType)

@@ -16,7 +16,7 @@ var (
 
 // A file that is missing, or is outside, would only show in a browser.
 func TestEveryFileThatIsNamedIsThere(t *testing.T) {
-	for name, a := range assets {
+	for name, a := range assets() {
 		if strings.HasPrefix(name, "/static/vendor/") {
 			continue
 		}
@@ -26,7 +26,7 @@ func TestEveryFileThatIsNamedIsThere(t *testing.T) {
 			if strings.HasPrefix(file, ".") {
 				file = path.Join(path.Dir(name), file)
 			}
-			if _, ok := assets[file]; !ok {
+			if _, ok := assets()[file]; !ok {
 				t.Errorf("%s names %s, which is not there", name, file)
 			}
 		}
@@ -43,7 +43,7 @@ func TestEveryFileThatIsNamedIsThere(t *testing.T) {
 		}
 	}
 	for _, licence := range []string{"/static/vendor/uplot/LICENSE", "/static/fonts/LICENSE-geist.txt", "/static/fonts/LICENSE-geist-mono.txt", "/static/fonts/LICENSE-fraunces.txt"} {
-		if len(assets[licence].body) < 500 {
+		if len(assets()[licence].body) < 500 {
 			t.Errorf("no %s", licence)
 		}
 	}

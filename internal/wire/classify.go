@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // The names that vendors give their errors, by fault. Sources: the vendors' error
@@ -28,22 +29,28 @@ var (
 )
 
 // What the texts say where no name does; relays often hand on nothing else.
+// Compiled they are large, and a program that nothing fails for never needs them.
 var (
-	affinityText = regexp.MustCompile("(?is)signature.{0,12}thinking|encrypted[ _]content .* could not be|" +
+	affinityText = lazily("(?is)signature.{0,12}thinking|encrypted[ _]content .* could not be|" +
 		"\\b(?:previous response|conversation|container|vector store|file|item) with id\\b.{0,120}\\bnot found|" +
 		"\\bcached ?content\\b.{0,120}\\bnot found|no such (?:file|container|vector store|batch)\\b|\\bfile \\S{1,100} not found|" +
 		"permission to access the (?:file|cachedcontent)\\b")
-	unverifiedText = regexp.MustCompile(`(?i)could not be (?:verified|decrypted)`)
-	identityText   = regexp.MustCompile(`(?i)\b(?:account|organi[sz]ation|user|identity|key|token|phone|payment|card|email)\b`)
-	clientText     = regexp.MustCompile("(?is)prompt is too long|input is too long|context length|available context size|context window|" +
+	unverifiedText = lazily(`(?i)could not be (?:verified|decrypted)`)
+	identityText   = lazily(`(?i)\b(?:account|organi[sz]ation|user|identity|key|token|phone|payment|card|email)\b`)
+	clientText     = lazily("(?is)prompt is too long|input is too long|context length|available context size|context window|" +
 		"exceeds? the maximum number of tokens|token count .* exceeds|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?context|" +
 		"exceed context limit|reduce the length of")
-	quotaText = regexp.MustCompile(`(?i)credit balance is too low|insufficient (?:account )?balance|free-models-per-day|per-day|\blimit: 0(?:[^.\d]|$)|余额不足|额度不足`)
-	modelText = regexp.MustCompile("(?i)\\bmodels?\\b\\W{0,3}\\S{1,120} (?:is |was |are |could |does |do )?not (?:be )?(?:found|exist|available)\\b|" +
+	quotaText = lazily(`(?i)credit balance is too low|insufficient (?:account )?balance|free-models-per-day|per-day|\blimit: 0(?:[^.\d]|$)|余额不足|额度不足`)
+	modelText = lazily("(?i)\\bmodels?\\b\\W{0,3}\\S{1,120} (?:is |was |are |could |does |do )?not (?:be )?(?:found|exist|available)\\b|" +
 		"\\bmodel (?:is |was |does )?not (?:found|exist|available)\\b|\\bmodel(?: [\"'`]\\S{1,120})? is not supported\\b|no available channel|unknown model|" +
 		"not available for this api key|no endpoints found")
-	capacityText = regexp.MustCompile(`(?i)\boverloaded\b|\bat capacity\b`)
+	capacityText = lazily(`(?i)\boverloaded\b|\bat capacity\b`)
 )
+
+// lazily compiles an expression when it is first used.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // minimaxFaults are the faults of MiniMax's base_resp.status_code (its error page);
 // 1008, an empty balance, says so in words.
@@ -76,22 +83,22 @@ func (c *complaint) fault(status int) Fault {
 		c.words = append(c.words, kind)
 	}
 	switch {
-	case c.named(affinityWords), c.says(affinityText), status == 400 && c.unverified():
+	case c.named(affinityWords), c.says(affinityText()), status == 400 && c.unverified():
 		return FaultAffinity
-	case c.named(clientWords), c.flagged, c.says(clientText):
+	case c.named(clientWords), c.flagged, c.says(clientText()):
 		return FaultClient
-	case status == 402, c.named(quotaWords), c.perDay, c.says(quotaText),
+	case status == 402, c.named(quotaWords), c.perDay, c.says(quotaText()),
 		c.header.get("anthropic-ratelimit-unified-status") == "rejected":
 		return FaultQuota
 	case minimaxFaults[c.minimax] != FaultNone:
 		return minimaxFaults[c.minimax]
 	case c.named(credentialWords):
 		return FaultCredential
-	case c.named(modelWords), c.says(modelText), c.lacksModel(status):
+	case c.named(modelWords), c.says(modelText()), c.lacksModel(status):
 		return FaultModel
 	case status == 401, status == 403:
 		return FaultCredential
-	case status == 503, status == 529, c.named(capacityWords), c.says(capacityText):
+	case status == 503, status == 529, c.named(capacityWords), c.says(capacityText()):
 		return FaultCapacity
 	case status == 429, c.named(rateWords):
 		return FaultRate
@@ -104,7 +111,7 @@ func (c *complaint) fault(status int) Fault {
 // unverified says that some state could not be verified: not the caller himself.
 func (c *complaint) unverified() bool {
 	return slices.ContainsFunc(c.texts, func(s string) bool {
-		return unverifiedText.MatchString(s) && !identityText.MatchString(s)
+		return unverifiedText().MatchString(s) && !identityText().MatchString(s)
 	})
 }
 

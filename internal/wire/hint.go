@@ -2,7 +2,6 @@ package wire
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -135,13 +134,13 @@ func waitTime(s string) wait {
 
 // waitCue is what a stated wait follows in the vendors' texts: "Please try again in
 // 11.054s", "retry after 37 seconds", "quota will reset after 3h12m5s", "wait 20s".
-var waitCue = regexp.MustCompile(`(?i)\b(?:(?:try again|retry|retrying)(?: your request)? (?:in|after)|resets? (?:in|after)|wait(?: for)?) (?:about |approximately |another )?`)
+var waitCue = lazily(`(?i)\b(?:(?:try again|retry|retrying)(?: your request)? (?:in|after)|resets? (?:in|after)|wait(?: for)?) (?:about |approximately |another )?`)
 
 // ParseWait finds in free text how long it says to wait, as in "try again in
 // 7m12.5s" or "retry after 37 seconds". It is false where the text says nothing, or
 // nothing that can be meant: more than 35 days.
 func ParseWait(text string) (time.Duration, bool) {
-	for _, at := range waitCue.FindAllStringIndex(text, 8) {
+	for _, at := range waitCue().FindAllStringIndex(text, 8) {
 		cue := text[at[0]:at[1]]
 		seconds, named, ok := spokenSeconds(text[at[1]:])
 		if !ok || !named && strings.HasPrefix(strings.ToLower(cue), "wait") {
