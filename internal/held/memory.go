@@ -3,7 +3,7 @@ package held
 import (
 	"math"
 	"os"
-	"path/filepath"
+	"path"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -86,16 +86,17 @@ func groups(read readFile) (tightest int64) {
 			}
 			root, name = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
 		}
-		// In a container the path may be the host's; the root is the container's own.
-		for path := filepath.Clean("/" + fields[2]); ; path = filepath.Dir(path) {
-			if limit, err := read(root + strings.TrimSuffix(path, "/") + "/" + name); err == nil {
+		// In a container the path may be the host's; the root is the container's own. It
+		// is Linux' with its slashes, also where the program is another system's (Wine).
+		for group := path.Clean("/" + fields[2]); ; group = path.Dir(group) {
+			if limit, err := read(root + strings.TrimSuffix(group, "/") + "/" + name); err == nil {
 				n, err := strconv.ParseInt(strings.TrimSpace(string(limit)), 10, 64)
 				// Version 1 says "none" by a number that is almost the largest.
 				if err == nil && n > 0 && n < math.MaxInt64/2 {
 					tightest = least(tightest, n)
 				}
 			}
-			if path == "/" {
+			if group == "/" {
 				break
 			}
 		}
