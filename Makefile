@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz dist-check dist dist-verify e2e web bench-smoke bench bench-faults bench-scaling bench-crowd bench-profile bench-micro pictures agents clean
+.PHONY: build demo test lint unit drill fuzz dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-profile bench-micro pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -16,12 +16,13 @@ build: ## one static binary
 demo: ## fake upstreams that fail, and a client that never notices
 	@$(GO) run ./cmd/understudy demo
 
-test: lint unit drill fuzz dist-check e2e web bench-smoke ## everything; .ci/run calls this
+test: lint unit drill fuzz dist-check e2e web site bench-smoke ## everything; .ci/run calls this
 
 lint: ## formatting, vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w on these'; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags e2e ./e2e
+	$(GO) vet -tags site ./site
 	$(TOOL) staticcheck ./...
 	$(TOOL) actionlint
 
@@ -48,6 +49,9 @@ dist-verify: ## the whole of it: built twice for all systems, installed, upgrade
 
 e2e: ## the vendors' own SDKs against the real binary
 	@sh tools/e2e.sh
+
+site: ## the pages as a site, with a search, into dist/site; its links are checked
+	@sh tools/site.sh
 
 web: ## the dashboard in a real browser
 	@sh tools/web.sh

@@ -129,7 +129,7 @@ func (s *reader) goCommand(dir string, args []string) string {
 	if len(args) > 1 && args[0] == "tool" && args[1] == "pprof" {
 		return ""
 	}
-	if len(args) == 0 || args[0] != "test" && args[0] != "run" {
+	if len(args) == 0 || !slices.Contains([]string{"test", "run", "build", "vet"}, args[0]) {
 		return fmt.Sprintf("nothing checks go %s", strings.Join(args, " "))
 	}
 	here := "."
