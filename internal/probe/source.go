@@ -9,11 +9,18 @@ import (
 	"understudy/internal/wire"
 )
 
-// readSize is the size of one read from an upstream. It is small because every
-// open stream holds one such buffer for as long as it lives.
-const readSize = 8 << 10
+// The sizes of one read from an upstream. Every open stream holds a buffer for as
+// long as it lives, and most streams say little at a time: it is small until a read
+// fills it.
+const (
+	smallRead = 2 << 10
+	readSize  = 8 << 10
+)
 
-var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+var (
+	smallBuffers = sync.Pool{New: func() any { return new([smallRead]byte) }}
+	buffers      = sync.Pool{New: func() any { return new([readSize]byte) }}
+)
 
 // errCoding marks bytes that do not decode, apart from a connection that breaks.
 var errCoding = errors.New("answer cannot be decoded")
@@ -24,8 +31,10 @@ var errCoding = errors.New("answer cannot be decoded")
 type source struct {
 	body    io.ReadCloser
 	coding  string
-	plain   bool // the client gets decoded bytes
-	buf     *[readSize]byte
+	plain   bool             // the client gets decoded bytes
+	small   *[smallRead]byte // one of the two, until it is released
+	large   *[readSize]byte
+	filled  bool // the last read left no room
 	decoder io.ReadCloser
 	raw     []byte // coded bytes that the decoder has read and the client has not got
 	readErr error  // what the connection itself said
@@ -77,7 +86,7 @@ func (s *source) nextUntil(end <-chan time.Time) (client, plain []byte, err erro
 }
 
 func newSource(body io.ReadCloser, coding string, plain bool, stirred func()) *source {
-	return &source{body: body, coding: coding, plain: plain, stirred: stirred, buf: buffers.Get().(*[readSize]byte)}
+	return &source{body: body, coding: coding, plain: plain, stirred: stirred, small: smallBuffers.Get().(*[smallRead]byte)}
 }
 
 // next reads on. The slices are valid until the next call; bytes may come along
@@ -92,12 +101,14 @@ func (s *source) next() (client, plain []byte, err error) {
 
 // read reads once from the body.
 func (s *source) read() (client, plain []byte, err error) {
-	if s.buf == nil {
+	buf := s.buffer()
+	if buf == nil {
 		return nil, nil, io.ErrClosedPipe
 	}
 	if s.coding == "" {
-		n, err := s.body.Read(s.buf[:])
-		return s.buf[:n], s.buf[:n], err
+		n, err := s.body.Read(buf)
+		s.filled = n == len(buf)
+		return buf[:n], buf[:n], err
 	}
 	s.raw = s.raw[:0]
 	if s.decoder == nil {
@@ -107,11 +118,33 @@ func (s *source) read() (client, plain []byte, err error) {
 		}
 		s.decoder = d
 	}
-	n, err := s.decoder.Read(s.buf[:])
+	n, err := s.decoder.Read(buf)
+	s.filled = n == len(buf)
 	if err == nil {
-		return s.give(n), s.buf[:n], nil
+		return s.give(n), buf[:n], nil
 	}
 	return s.fail(n, err)
+}
+
+// buffer is what the next read goes into: a larger one after a read that filled the
+// small one. What came before is not needed any more.
+func (s *source) buffer() []byte {
+	if s.small != nil && s.filled {
+		smallBuffers.Put(s.small)
+		s.small, s.large = nil, buffers.Get().(*[readSize]byte)
+	}
+	return s.held()
+}
+
+// held is the buffer of the last read; nil when it is released.
+func (s *source) held() []byte {
+	switch {
+	case s.small != nil:
+		return s.small[:]
+	case s.large != nil:
+		return s.large[:]
+	}
+	return nil
 }
 
 // fail ends a coded body: what the connection said goes before what the decoder
@@ -127,7 +160,7 @@ func (s *source) fail(n int, err error) ([]byte, []byte, error) {
 	default:
 		err = errors.Join(errCoding, err)
 	}
-	return s.give(n), s.buf[:n], err
+	return s.give(n), s.held()[:n], err
 }
 
 // asCoded says that the client gets the bytes in their coding, not decoded.
@@ -136,7 +169,7 @@ func (s *source) asCoded() bool { return s.coding != "" && !s.plain }
 // give is what the client gets of a read of n decoded bytes.
 func (s *source) give(n int) []byte {
 	if s.plain {
-		return s.buf[:n]
+		return s.held()[:n]
 	}
 	return s.raw
 }
@@ -155,8 +188,13 @@ func (s *source) close() {
 
 // release gives back what reading needed.
 func (s *source) release() {
-	buffers.Put(s.buf)
-	s.buf = nil
+	if s.small != nil {
+		smallBuffers.Put(s.small)
+	}
+	if s.large != nil {
+		buffers.Put(s.large)
+	}
+	s.small, s.large = nil, nil
 	if s.decoder != nil {
 		s.decoder.Close()
 	}
