@@ -327,6 +327,13 @@ func jsonPlainEndFar(b []byte, i int) int {
 // jsonControlIn returns the offset of the first byte below space, or -1.
 func jsonControlIn(b []byte) int {
 	i := 0
+	for ; i+32 <= len(b); i += 32 {
+		p := b[i : i+32 : i+32]
+		x, y, z, w := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[24:])
+		if ((x-' '*ones)&^x|(y-' '*ones)&^y|(z-' '*ones)&^z|(w-' '*ones)&^w)&tops != 0 {
+			break // somewhere in these
+		}
+	}
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		if hits := (x - ' '*ones) &^ x & tops; hits != 0 {
