@@ -41,10 +41,12 @@ func at(t *testing.T, v any, steps ...any) any {
 	for i, step := range steps {
 		switch step := step.(type) {
 		case string:
-			m, ok := v.(map[string]any)
-			if v, ok = m[step]; !ok {
+			m, _ := v.(map[string]any) // nothing else has members
+			member, ok := m[step]
+			if !ok {
 				t.Fatalf("nothing at %v", steps[:i+1])
 			}
+			v = member
 		case int:
 			list, ok := v.([]any)
 			if !ok || len(list) <= step {
