@@ -15,6 +15,15 @@ if missing || ! (cd internal/web/browser && npm ci --no-audit --no-fund --silent
 	exit 0
 fi
 node --test internal/web/browser/unit/
+if command -v hugo >/dev/null 2>&1; then # the site of docs/ is looked at as well
+	sh tools/site.sh -build
+	SITE=$(pwd)/dist/site
+	export SITE
+	set -- -tags site "$@"
+else
+	echo 'NOT RUN: the site in a browser (it needs hugo)'
+	[ "${CI:-}" != true ] || exit 1
+fi
 cd internal/web/browser
-go vet ./...
+go vet -tags site ./...
 go test -timeout 10m "$@" ./...

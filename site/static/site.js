@@ -5,7 +5,6 @@ const base = new URL('.', document.currentScript.src)
 const input = document.getElementById('search')
 const list = document.getElementById('found')
 let parts = null
-let chosen = -1
 
 // pages is called by the index.
 function pages (all) {
@@ -41,7 +40,8 @@ function find (words) {
 function around (p, words) {
   const at = Math.max(0, Math.min(...words.map(w => p.body.indexOf(w)).filter(i => i >= 0).concat(p.b.length)) - 50)
   const span = document.createElement('span')
-  const text = (at > 0 && at < p.b.length ? '… ' : '') + (at < p.b.length ? p.b.slice(at, at + 150) : p.b.slice(0, 150)).trim()
+  const from = at === p.b.length ? 0 : at
+  const text = (from > 0 ? '… ' + p.b.slice(from).replace(/^\S*\s/, '') : p.b).slice(0, 150).replace(/\s\S*$/, '').trim()
   const escaped = words.map(w => w.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')
   for (const piece of text.split(new RegExp(`(${escaped})`, 'i'))) {
     if (!words.includes(piece.toLowerCase())) { span.append(piece); continue }
@@ -55,20 +55,14 @@ function around (p, words) {
 function show () {
   if (parts === null) return
   const words = input.value.toLowerCase().split(/\s+/).filter(Boolean)
-  chosen = -1
-  input.removeAttribute('aria-activedescendant')
   const open = words.length > 0
   list.hidden = !open
-  input.setAttribute('aria-expanded', String(open))
   if (!open) return
   const hits = find(words)
-  list.replaceChildren(...hits.map(({ p }, i) => {
+  list.replaceChildren(...hits.map(({ p }) => {
     const item = document.createElement('li')
-    item.id = `found-${i}`
-    item.role = 'option'
     const link = document.createElement('a')
     link.href = new URL(`${p.p}#${p.a}`, base)
-    link.tabIndex = -1
     const name = document.createElement('b')
     name.textContent = p.h === p.t ? p.t : `${p.t}: ${p.h}`
     link.append(name, around(p, words))
@@ -83,28 +77,23 @@ function show () {
   }
 }
 
-function choose (i) {
-  const items = list.querySelectorAll('[role=option]')
-  if (items.length === 0) return
-  items[chosen]?.removeAttribute('aria-selected')
-  chosen = (i + items.length) % items.length
-  items[chosen].setAttribute('aria-selected', 'true')
-  items[chosen].scrollIntoView({ block: 'nearest' })
-  input.setAttribute('aria-activedescendant', items[chosen].id)
-}
+function close () { list.hidden = true }
 
-function close () {
-  list.hidden = true
-  input.setAttribute('aria-expanded', 'false')
+// move goes from the field to what was found, and along it.
+function move (by) {
+  const links = [...list.querySelectorAll('a')]
+  const to = links.indexOf(document.activeElement) + by
+  if (to < 0) input.focus()
+  else links[Math.min(to, links.length - 1)]?.focus()
 }
 
 input.addEventListener('focus', () => { load(); show() })
 input.addEventListener('input', () => { load(); show() })
-input.addEventListener('keydown', e => {
-  if (e.key === 'ArrowDown') choose(chosen + 1)
-  else if (e.key === 'ArrowUp') choose(chosen - 1)
-  else if (e.key === 'Enter') list.querySelectorAll('a')[Math.max(chosen, 0)]?.click()
-  else if (e.key === 'Escape') { close(); input.blur() } else return
+document.querySelector('.search').addEventListener('keydown', e => {
+  if (e.key === 'ArrowDown') move(1)
+  else if (e.key === 'ArrowUp') move(-1)
+  else if (e.key === 'Enter' && e.target === input) list.querySelector('a')?.click()
+  else if (e.key === 'Escape') { close(); document.activeElement.blur() } else return
   e.preventDefault()
 })
 list.addEventListener('click', close)
