@@ -58,7 +58,6 @@ var elsewhere = []struct{ page, language, begins, in, test string }{
 	{"docs/requests.md", "console", "", "cmd/understudy", "TestTheExamplesOfTheRequestsPage"},
 	{"docs/cli.md", "console", "", "cmd/understudy", "TestTheExamplesOfTheCommandsPage"},
 	{"docs/cli.md", "sh", "source <(understudy completion", "cmd/understudy", "TestTheTabKey"},
-	{"docs/drill.md", "console", "", "cmd/understudy", "TestDrillScripts"},
 	{"docs/clients.md", "console", "$ codex", "e2e/agents", "TestFirstUpstreamFails"},
 	{"docs/clients.md", "console", "$ claude", "e2e/agents", "TestFirstUpstreamFails"},
 	{"docs/clients.md", "console", "$ gemini", "e2e/agents", "TestFirstUpstreamFails"},
@@ -185,6 +184,9 @@ func (s *reader) check(b block, own string) string {
 	case "sh":
 		return s.script(b, own)
 	case "console":
+		if strings.HasPrefix(b.text, "$ understudy drill ") {
+			return s.scorecard(b)
+		}
 		return s.transcript(b, own)
 	case "powershell":
 		return s.powershell(b)

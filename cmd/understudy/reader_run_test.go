@@ -209,3 +209,55 @@ func (s *reader) curl(args []string, out io.Writer) string {
 	}
 	return ""
 }
+
+// scorecard checks a drill that a page shows: that its command is one, its rows are the
+// scenarios, and its sums are those of the rows. What comes out of the examples is
+// TestDrillScripts' to say, which takes a minute.
+func (s *reader) scorecard(b block) string {
+	lines := strings.Split(b.text, "\n")
+	command, _, _ := strings.Cut(strings.TrimPrefix(lines[0], "$ understudy "), " #")
+	args, err := words(command)
+	if err != nil {
+		return err.Error()
+	}
+	p, err := newParser(streams{strings.NewReader(""), io.Discard, io.Discard}, func(int) {})
+	if err != nil {
+		return err.Error()
+	}
+	if _, err := p.Parse(args); err != nil {
+		return err.Error()
+	}
+	if at := slices.Index(args, "-c"); at < 0 || len(matches(filepath.Join(s.root, args[at+1]))) == 0 {
+		return "it names no configuration that there is"
+	}
+	short := strings.Contains(lines[0], "# without the lines that pass")
+	row := regexp.MustCompile(`^  ([SU]\d\d)  (\w+) +(.+?) {2,}\d+ \+ \d+ `)
+	sum := regexp.MustCompile(`^  (\d+) of (\d+): (\d+) pass, (\d+) partial, (\d+) safe, (\d+) fail$`)
+	verdicts, sums, rest := map[string]int{}, 0, strings.Contains(lines[0], "and those of")
+	for _, line := range lines {
+		if m := row.FindStringSubmatch(line); m != nil {
+			if !slices.ContainsFunc(drill.Scenarios, func(d drill.Scenario) bool { return d.ID == m[1] && d.Title == m[3] }) {
+				return fmt.Sprintf("there is no scenario %s, %s", m[1], m[3])
+			}
+			verdicts[m[2]]++
+		}
+		m := sum.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		sums++
+		for i, verdict := range []string{"pass", "partial", "safe", "fail"} {
+			if short && i == 0 || rest && len(verdicts) == 0 {
+				continue
+			}
+			if fmt.Sprint(verdicts[verdict]) != m[3+i] {
+				return fmt.Sprintf("%d %s above %q", verdicts[verdict], verdict, line)
+			}
+		}
+		verdicts = map[string]int{}
+	}
+	if sums == 0 {
+		return "no sums"
+	}
+	return ""
+}
