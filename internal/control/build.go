@@ -95,6 +95,7 @@ func (b *builder) model(chain *route.Chain) Model {
 		LastError: b.prose(s.LastError), LastErrorAt: moment(s.LastErrorAt), Tokens: tokens(&s.Tokens),
 		AvgLatency: milliseconds(recent.Latency.Avg), CacheHit: recent.CacheHit,
 		Windows: windows(&s), History: history(&s), Candidates: []Candidate{}, Rules: b.rules(b.ownRules(chain)),
+		Latencies: distribution(&s.Latencies), FirstContents: distribution(&s.FirstContents),
 	}
 	for _, tier := range chain.Tiers {
 		for i := range tier {
@@ -130,7 +131,7 @@ func (b *builder) candidate(chain *route.Chain, rc *route.Candidate) Candidate {
 	c := Candidate{
 		Index: rc.Index, Tier: rc.Tier, Name: b.name(shownName(chain.Pool, &rc.Candidate)), Model: b.name(rc.Model),
 		BaseURL: b.name(config.SafeURL(rc.BaseURL)), Identity: string(rc.ID), State: StateReady, InFlight: board.InFlight(key),
-		Counts: counts(&s.Window), Freezes: count.Freezes, Hedged: count.Hedges, ConsecutiveFailures: count.Streak,
+		Counts: counts(&s.Window), FailureClasses: classes(s.Failed), Freezes: count.Freezes, Hedged: count.Hedges, ConsecutiveFailures: count.Streak,
 		LastError: b.prose(count.LastError), LastErrorAt: moment(count.LastErrorAt), Tokens: tokens(&s.Tokens),
 		RPM: s.RPM, TPM: s.TPM, Windows: windows(&s), History: history(&s), Settings: b.settings(&rc.Candidate),
 	}

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"understudy/internal/stats"
@@ -28,6 +30,26 @@ func windows(s *stats.Series) []Window {
 
 func times(t stats.Times) Times {
 	return Times{Avg: milliseconds(t.Avg), P50: milliseconds(t.P50), P95: milliseconds(t.P95), P99: milliseconds(t.P99)}
+}
+
+func distribution(d *stats.Distribution) Distribution {
+	out := Distribution{Count: uint64(d.Count), Sum: d.Sum.Seconds(), Under: make([]Bound, len(stats.Bounds))}
+	for i, bound := range stats.Bounds {
+		out.Under[i] = Bound{bound.Seconds(), uint64(d.Under[i])}
+	}
+	return out
+}
+
+// classes lists failures by class, the most frequent first.
+func classes(failed map[string]int64) []ClassCount {
+	list := make([]ClassCount, 0, len(failed))
+	for class, n := range failed {
+		list = append(list, ClassCount{class, n})
+	}
+	slices.SortFunc(list, func(a, b ClassCount) int {
+		return cmp.Or(cmp.Compare(b.Failures, a.Failures), cmp.Compare(a.Class, b.Class))
+	})
+	return list
 }
 
 func milliseconds(d *time.Duration) *float64 {

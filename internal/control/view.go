@@ -138,6 +138,26 @@ type History struct {
 	Failures    []int64   `json:"failures"` // empty answers among them
 }
 
+// Distribution is how durations since the beginning were spread, in seconds.
+type Distribution struct {
+	Count uint64
+	Sum   float64
+	Under []Bound
+}
+
+// Bound is how many durations were no longer than so many seconds.
+type Bound struct {
+	Seconds float64
+	Count   uint64
+}
+
+// ClassCount is how many attempts failed with a class: a status, network, bad_stream,
+// stalled_stream or timeout.
+type ClassCount struct {
+	Class    string `json:"class"`
+	Failures int64  `json:"failures"`
+}
+
 // Model is a virtual model, or the pool.
 type Model struct {
 	Name     string `json:"name"`
@@ -160,6 +180,9 @@ type Model struct {
 	Windows    []Window    `json:"windows"`
 	History    History     `json:"history"`
 	Candidates []Candidate `json:"candidates"`
+	// Latencies and FirstContents are for the metrics.
+	Latencies     Distribution `json:"-"`
+	FirstContents Distribution `json:"-"`
 	// Rules are its own ones, before the View's.
 	Rules []Rule `json:"rules"`
 }
@@ -194,11 +217,13 @@ type Candidate struct {
 	AtLimit string `json:"at_limit"`
 	Waiting int    `json:"waiting"`
 	Counts
-	Freezes             int64      `json:"freezes"`
-	Hedged              int64      `json:"hedged"`
-	ConsecutiveFailures int64      `json:"consecutive_failures"`
-	LastError           string     `json:"last_error"`
-	LastErrorAt         *time.Time `json:"last_error_at"`
+	// FailureClasses are the failures by class; older ones may be missing.
+	FailureClasses      []ClassCount `json:"failure_classes"`
+	Freezes             int64        `json:"freezes"`
+	Hedged              int64        `json:"hedged"`
+	ConsecutiveFailures int64        `json:"consecutive_failures"`
+	LastError           string       `json:"last_error"`
+	LastErrorAt         *time.Time   `json:"last_error_at"`
 	Tokens
 	RPM     int64    `json:"rpm"`
 	TPM     *int64   `json:"tpm"`

@@ -40,6 +40,7 @@ type event struct {
 	latencyCell, firstCell uint16
 	froze, hedged          int64
 	failure                string
+	kind                   string // the failure class, of an attempt
 }
 
 // setTokens takes over what was reported. A missing total follows from its two

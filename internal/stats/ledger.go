@@ -319,7 +319,7 @@ func ofTry(r *Record, t *Try, end time.Time) event {
 	case Empty:
 		e.class = empty
 	case Failed:
-		e.class = failed
+		e.class, e.kind = failed, cmp.Or(t.Class, Other)
 	default:
 		e.class = abandoned
 	}

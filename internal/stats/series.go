@@ -36,6 +36,7 @@ type series struct {
 	frozen frozen
 
 	freezes, hedges, streak int64
+	failed                  map[string]int64 // by class
 	lastError               string
 	lastErrorAt             time.Time
 }
@@ -63,6 +64,9 @@ func (s *series) book(e *event) {
 		s.streak = 0
 	case failed:
 		s.streak++
+		if !s.model {
+			s.fail(e.kind, 1)
+		}
 	}
 	if e.failure != "" {
 		// Attempts are booked when their request ends, so an older one may come

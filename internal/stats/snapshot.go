@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"maps"
 	"math"
 	"time"
 )
@@ -102,6 +103,11 @@ type Series struct {
 	TPM           *int64
 	TPMIncomplete bool
 	Windows       [Spans]Window
+	// Latencies and FirstContents are those of all whole successes.
+	Latencies, FirstContents Distribution
+	// Failed are a candidate's failures by their class: a
+	// status, network, bad_stream, stalled_stream or timeout; Other beyond 32.
+	Failed map[string]int64
 	// History is the last 24 hours, oldest first; the last cell is the running
 	// one.
 	History [HistoryCells]Cell
@@ -214,6 +220,8 @@ func (s *series) snapshot(now time.Time) Series {
 		out.TPM = new(last.tokens)
 	}
 	out.TPMIncomplete = last.reported < last.answered
+	out.Latencies, out.FirstContents = distribution(s.all.latencyCells, s.all.latency), distribution(s.all.firstCells, s.all.first)
+	out.Failed = maps.Clone(s.failed)
 	s.history(&out.History, now)
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -39,6 +40,8 @@ type savedSeries struct {
 	Streak      int64         `json:"streak,omitempty"`
 	LastError   string        `json:"last_error,omitempty"`
 	LastErrorAt time.Time     `json:"last_error_at,omitzero"`
+
+	Failed map[string]int64 `json:"failed,omitempty"` // by class
 }
 
 // savedBucket has short names, as a file holds thousands of them.
@@ -114,6 +117,7 @@ func (s *series) copied() *series {
 	c := &series{
 		model: s.model, all: s.all.copied(), frozen: slices.Clone(s.frozen), freezes: s.freezes, hedges: s.hedges,
 		streak: s.streak, lastError: s.lastError, lastErrorAt: s.lastErrorAt,
+		failed: maps.Clone(s.failed),
 	}
 	for i, to := range c.rings() {
 		*to = s.rings()[i].copied()
@@ -126,7 +130,7 @@ func (s *series) export(now time.Time) savedSeries {
 	out := savedSeries{
 		All:     saveBucket(&s.all),
 		Freezes: s.freezes, Hedges: s.hedges, Streak: s.streak,
-		LastError: s.lastError, LastErrorAt: s.lastErrorAt,
+		LastError: s.lastError, LastErrorAt: s.lastErrorAt, Failed: s.failed,
 	}
 	for i, list := range []*[]savedBucket{&out.Short, &out.Middle, &out.Long} {
 		s.rings()[i].each(now.Unix(), HistoryCells, func(_ int64, b *bucket) {
@@ -210,6 +214,9 @@ func (s *series) restore(saved *savedSeries, now time.Time) {
 	s.freezes = plus(s.freezes, saved.Freezes)
 	s.hedges = plus(s.hedges, saved.Hedges)
 	s.streak = plus(s.streak, saved.Streak)
+	for class, n := range saved.Failed {
+		s.fail(clip(class), n)
+	}
 	if at := saved.LastErrorAt; s.lastError == "" && !at.After(now) {
 		s.lastError, s.lastErrorAt = clip(saved.LastError), at
 	}
@@ -221,6 +228,11 @@ func (s *savedSeries) check() error {
 	}
 	if err := s.All.check(); err != nil {
 		return err
+	}
+	for _, n := range s.Failed {
+		if n < 0 {
+			return errors.New("a negative counter")
+		}
 	}
 	for _, list := range [][]savedBucket{s.Short, s.Middle, s.Long} {
 		for i := range list {

@@ -48,11 +48,12 @@ var (
 	modelRequestsDesc = desc("virtual_model_requests_total", "Finished client requests of a virtual model (the pool is *).", "virtual_model", "result")
 	modelFlightDesc   = desc("virtual_model_requests_in_flight", "Client requests of a virtual model under way.", "virtual_model")
 	modelTokensDesc   = desc("virtual_model_tokens_total", "Tokens that the winning answers reported; absent where none did.", "virtual_model", "kind")
-	modelLatencyDesc  = desc("virtual_model_latency_seconds", "Latency of the whole successes of the last 10 minutes; absent where there were none.", "virtual_model", "percentile")
-	modelFirstDesc    = desc("virtual_model_first_content_seconds", "Time to the first content of the whole successes of the last 10 minutes; absent where there were none.", "virtual_model", "percentile")
+	modelLatencyDesc  = desc("virtual_model_latency_seconds", "Latency of whole successes.", "virtual_model")
+	modelFirstDesc    = desc("virtual_model_first_content_seconds", "Time to the first content of whole successes.", "virtual_model")
 
 	infoDesc            = desc("candidate_info", "Always 1; says which identity stands where.", "virtual_model", "index", "candidate", "id")
 	attemptsDesc        = desc("candidate_attempts_total", "Attempts by what they turned out to be, per identity.", "id", "candidate", "model", "verdict")
+	failuresDesc        = desc("candidate_failures_total", "Failed attempts by failure class: a status, network, bad_stream, stalled_stream or timeout.", "id", "candidate", "model", "class")
 	candidateFlightDesc = desc("candidate_in_flight", "Attempts under way.", "id", "candidate", "model")
 	waitingDesc         = desc("candidate_waiting", "Requests that wait for room, each with every candidate that it waits for.", "id", "candidate", "model")
 	stateDesc           = desc("candidate_state", "1 for the state a candidate is in: ready, frozen, probation or disabled.", "id", "candidate", "model", "state")
@@ -79,7 +80,7 @@ func (collector) Describe(out chan<- *prometheus.Desc) {
 		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc, heldDesc, heldMaxDesc, heldLineDesc, heldShutDesc, archiveDesc, entriesDesc, droppedDesc,
 		storeDesc, storeOthersDesc, storeWaitingDesc, storeDroppedDesc, storeAloneDesc,
 		modelRequestsDesc, modelFlightDesc, modelTokensDesc, modelLatencyDesc, modelFirstDesc,
-		infoDesc, attemptsDesc, candidateFlightDesc, waitingDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
+		infoDesc, attemptsDesc, failuresDesc, candidateFlightDesc, waitingDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
 	} {
 		out <- d
 	}

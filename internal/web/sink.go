@@ -32,20 +32,16 @@ func (s sink) model(m *control.Model) {
 	}
 	s.gauge(modelFlightDesc, float64(m.InFlight), m.Name)
 	s.tokens(modelTokensDesc, &m.Tokens, m.Name)
-	for i := range m.Windows {
-		if w := &m.Windows[i]; w.Span == "10m" {
-			s.times(modelLatencyDesc, &w.Latency, m.Name)
-			s.times(modelFirstDesc, &w.FirstContent, m.Name)
-		}
-	}
+	s.histogram(modelLatencyDesc, &m.Latencies, m.Name)
+	s.histogram(modelFirstDesc, &m.FirstContents, m.Name)
 }
 
-func (s sink) times(d *prometheus.Desc, t *control.Times, name string) {
-	for percentile, ms := range map[string]*float64{"50": t.P50, "95": t.P95, "99": t.P99} {
-		if ms != nil {
-			s.gauge(d, *ms/1000, name, percentile)
-		}
+func (s sink) histogram(d *prometheus.Desc, of *control.Distribution, labels ...string) {
+	buckets := make(map[float64]uint64, len(of.Under))
+	for _, b := range of.Under {
+		buckets[b.Seconds] = b.Count
 	}
+	s <- prometheus.MustNewConstHistogram(d, of.Count, of.Sum, buckets, labels...)
 }
 
 // tokens gives what was reported; what is unknown is absent, which is not 0.
@@ -68,6 +64,9 @@ func (s sink) candidate(k *control.Candidate) {
 	with := func(last string) []string { return append(labels[:3:3], last) }
 	for verdict, n := range map[string]int64{"ok": k.Successes, "failed": k.Failures, "empty": k.Empty, "abandoned": k.Abandoned} {
 		s.counter(attemptsDesc, n, with(verdict)...)
+	}
+	for _, c := range k.FailureClasses {
+		s.counter(failuresDesc, c.Failures, with(c.Class)...)
 	}
 	s.gauge(candidateFlightDesc, float64(k.InFlight), labels...)
 	s.gauge(waitingDesc, float64(k.Waiting), labels...)
