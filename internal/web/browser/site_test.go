@@ -34,7 +34,7 @@ func TestTheSiteIsReadAndSearched(t *testing.T) {
 			{"index.html", true, func(p *tab) {}},
 			{"docs/configuration.html", false, func(p *tab) {}},
 			{"docs/dashboard.html", true, func(p *tab) {}},
-			{"docs/cli.html", false, func(p *tab) { // the search, from a page in a folder
+			{"docs/affinity.html", false, func(p *tab) { // the search, from a page in a folder
 				p.click("#search", "")
 				p.press("stall_timeout")
 				p.shows("#found li", "Configuration: Server")
@@ -51,10 +51,12 @@ func TestTheSiteIsReadAndSearched(t *testing.T) {
 				if wide := eval[int](p, `document.scrollingElement.scrollWidth`); wide > int(l.width) {
 					t.Errorf("it is %d wide", wide)
 				}
-				eval[any](p, string(axe)+"; null")
-				for _, text := range eval[[]string](p, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"]})
-					.then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target.join(" ") + ": " + n.failureSummary.split("\n").slice(1).join(" "))))`) {
-					t.Error(text)
+				if l.dark == l.mobile && page.name != "docs/configuration.html" { // which is long, and nothing else
+					eval[any](p, string(axe)+"; null")
+					for _, text := range eval[[]string](p, `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"]})
+						.then((r) => r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target.join(" ") + ": " + n.failureSummary.split("\n").slice(1).join(" "))))`) {
+						t.Error(text)
+					}
 				}
 				if dir := os.Getenv("PICTURES"); dir != "" {
 					picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
