@@ -255,10 +255,10 @@ func peak(do func()) int64 {
 	return int64(most - before)
 }
 
-// Eight streams at once, each with one event of 60 MiB, arrive byte for byte, in a
+// Four streams at once, each with one event of 40 MiB, arrive byte for byte, in a
 // fraction of the memory that one event is long.
 func TestVeryLongEventsAtOnce(t *testing.T) {
-	const size, streams = 60 << 20, 8
+	const size, streams = 40 << 20, 4
 	event := func() io.Reader {
 		return io.MultiReader(strings.NewReader("event: response.completed\ndata: "+`{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"`),
 			io.LimitReader(sevens{}, size), strings.NewReader(`"}]}]}}`+"\n\n"))

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net"
@@ -187,11 +186,11 @@ func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 }
 
 // wired serves a configuration on a real socket, for what only a network does.
-func wired(t *testing.T, cfg string) (h *Handler, addr string, log *bytes.Buffer) {
+func wired(t *testing.T, cfg string) (h *Handler, addr string, log *logBook) {
 	t.Helper()
-	log = new(bytes.Buffer)
+	log = new(logBook)
 	transports := new(Transports)
-	h = New(compile(t, cfg), health.NewBoard(), stats.NewLedger(100), transports, slog.New(slog.NewTextHandler(&lockedWriter{w: log}, nil)), func() float64 { return 0 })
+	h = New(compile(t, cfg), health.NewBoard(), stats.NewLedger(100), transports, slog.New(slog.NewTextHandler(log, nil)), func() float64 { return 0 })
 	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -205,6 +204,24 @@ func wired(t *testing.T, cfg string) (h *Handler, addr string, log *bytes.Buffer
 		wg.Wait()
 	})
 	return h, l.Addr().String(), log
+}
+
+// A logBook is a log that can be read while it is written.
+type logBook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logBook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // play starts an upstream on a real socket.
