@@ -230,14 +230,14 @@ func TestInstancesShareLimits(t *testing.T) {
 		got := s.all[n%2].ask("vm", false)
 		served[got.Get("X-Understudy-Candidate")]++
 	}
-	// A busy machine may decide a few of them by shares, which never add up to more.
-	if served["first"] > 6 || served["first"] < 3 || served["first"]+served["second"] != 10 {
-		t.Errorf("served by %v, want 6 by the first", served)
-	}
+	// On a busy machine the store may miss a moment: what an instance decides alone
+	// meanwhile comes on top of what the store has granted to the other.
+	alone := 0
 	for _, r := range s.all {
-		if n := s.status(r).Alone; n == 0 && served["first"] != 6 {
-			t.Errorf("served by %v, though the store was always there", served)
-		}
+		alone += int(s.status(r).Alone)
+	}
+	if served["first"]+served["second"] != 10 || served["first"] < 3 || served["first"] > 6+min(alone, 3) || alone == 0 && served["first"] != 6 {
+		t.Errorf("served by %v, %d decided alone, want 6 by the first", served, alone)
 	}
 }
 
