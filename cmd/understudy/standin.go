@@ -160,7 +160,7 @@ func (s *standIn) config(urls []string, factor float64) (*config.Config, error) 
 func (s *standIn) server(p pace) config.Server {
 	server := s.cfg.Server
 	for _, d := range []*time.Duration{&server.StallTimeout, &server.StreamTimeout, &server.NonstreamTimeout, &server.ConnectTimeout,
-		&server.ContentTimeout, &server.RelayStallTimeout, &server.WriteIdleTimeout, &server.QueueTimeout} {
+		&server.ContentTimeout, &server.RelayStallTimeout, &server.WriteIdleTimeout, &server.ReadIdleTimeout, &server.QueueTimeout} {
 		*d = p.limit(*d)
 	}
 	for _, d := range []*time.Duration{&server.AutoHedge, &server.FreezeMax} {
