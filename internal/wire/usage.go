@@ -57,12 +57,14 @@ func chatUsage(raw []byte, ev *event) {
 	u := NoUsage()
 	prompt, completion, total := int64(-1), int64(-1), int64(-1)
 	hit, cached := int64(-1), int64(-1)
+	unread := false // there is an output, and no count that can be true
 	for c := jsonIn(raw); c.next(); {
 		switch string(c.key) {
 		case `"prompt_tokens"`:
 			prompt = tokens(c.value)
 		case `"completion_tokens"`:
 			completion = tokens(c.value)
+			unread = completion < 0 && jsonKind(c.value) != 'n'
 		case `"total_tokens"`:
 			total = tokens(c.value)
 		case `"prompt_tokens_details"`:
@@ -83,6 +85,11 @@ func chatUsage(raw []byte, ev *event) {
 		if u.Cached = hit; hit < 0 {
 			u.Cached = cached
 		}
+	}
+	if unread {
+		u.Input = prompt
+		ev.report(u) // the output is unknown, which is not 0
+		return
 	}
 	u.Input, u.Output = prompt, max(completion, 0)
 	if outside := total - u.Input - u.Output; outside > 0 {
