@@ -229,7 +229,7 @@ func TestUsage(t *testing.T) {
 		{"null afterwards says nothing", chatStream, sseOf(`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, say("hi"), `{"choices":[],"usage":null}`, "[DONE]"), Healthy, "", used(1, 1, -1, -1, -1)},
 		{"with an error", chatStream, sseOf(`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2},"error":{"message":"m"}}`), Erred, "", used(1, 2, -1, -1, -1)},
 		{"numbers with a fraction", chatWhole, whole(`{"prompt_tokens":10.0,"completion_tokens":1e1}`), Healthy, "", used(10, 10, -1, -1, -1)},
-		{"nonsense", chatWhole, whole(`{"prompt_tokens":-4,"completion_tokens":1}`), Healthy, "", used(-1, -1, -1, -1, -1)},
+		{"nonsense", chatWhole, whole(`{"prompt_tokens":-4,"completion_tokens":1}`), Healthy, "", used(-1, 1, -1, -1, -1)},
 		{"more nonsense", chatWhole, whole(`{"prompt_tokens":1e300,"completion_tokens":"x"}`), Healthy, "", used(-1, -1, -1, -1, -1)},
 		{"more cached than read", chatWhole, whole(`{"prompt_tokens":4,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":9}}`), Healthy, "", used(4, 1, 4, -1, -1)},
 		{"Gemini leaves out zeros", geminiWhole, `{"candidates":[{"content":{"parts":[{"text":"hi"}]}}],"usageMetadata":{"promptTokenCount":4}}`, Healthy, "", used(4, 0, 0, -1, 0)},

@@ -16,29 +16,65 @@ type Usage struct {
 // NoUsage is the usage of an answer that reported none.
 func NoUsage() Usage { return Usage{-1, -1, -1, -1, -1, -1} }
 
-// tokens reads a token count, or returns -1.
+// What a count is that is none. One that is missing may mean 0, where a vendor leaves
+// zeros out; one that stands there and cannot be true never does.
+const (
+	missing = -1
+	unread  = -2
+)
+
+// tokens reads a token count, or returns missing or unread.
 func tokens(raw []byte) int64 {
 	// More than any context holds is no count, and keeps sums from overflowing.
 	if n, ok := jsonInt(raw); ok && n >= 0 && n < 1<<50 {
 		return n
 	}
-	return -1
+	if kind := jsonKind(raw); kind == 0 || kind == 'n' {
+		return missing
+	}
+	return unread
 }
 
-// tokensIn reads the first of some counts that the object raw has, or returns -1.
+// tokensIn reads the first of some counts that the object raw has, or returns missing
+// or unread.
 func tokensIn(raw []byte, names ...string) int64 {
+	none := int64(missing)
 	for _, name := range names {
 		if value, ok := jsonField(raw, name); ok {
-			if n := tokens(value); n >= 0 {
+			n := tokens(value)
+			if n >= 0 {
 				return n
 			}
+			none = min(none, n)
 		}
 	}
-	return -1
+	return none
+}
+
+// orZero takes a count that is missing for 0.
+func orZero(n int64) int64 {
+	if n == missing {
+		return 0
+	}
+	return n
+}
+
+// sum adds counts of which those that are missing are 0; it is unread if one is.
+func sum(counts ...int64) (all int64) {
+	for _, n := range counts {
+		if n == unread {
+			return unread
+		}
+		all += max(n, 0)
+	}
+	return all
 }
 
 // report takes a usage over whose Input and Output are set.
 func (ev *event) report(u Usage) {
+	for _, n := range []*int64{&u.Input, &u.Output, &u.Cached, &u.CacheWrite, &u.Reasoning} {
+		*n = max(*n, -1)
+	}
 	u.Total = -1
 	if u.Input >= 0 && u.Output >= 0 {
 		u.Total = u.Input + u.Output
@@ -57,14 +93,12 @@ func chatUsage(raw []byte, ev *event) {
 	u := NoUsage()
 	prompt, completion, total := int64(-1), int64(-1), int64(-1)
 	hit, cached := int64(-1), int64(-1)
-	unread := false // there is an output, and no count that can be true
 	for c := jsonIn(raw); c.next(); {
 		switch string(c.key) {
 		case `"prompt_tokens"`:
 			prompt = tokens(c.value)
 		case `"completion_tokens"`:
 			completion = tokens(c.value)
-			unread = completion < 0 && jsonKind(c.value) != 'n'
 		case `"total_tokens"`:
 			total = tokens(c.value)
 		case `"prompt_tokens_details"`:
@@ -78,7 +112,7 @@ func chatUsage(raw []byte, ev *event) {
 			cached = tokens(c.value)
 		}
 	}
-	if prompt < 0 {
+	if prompt == missing {
 		return
 	}
 	if u.Cached < 0 {
@@ -86,12 +120,11 @@ func chatUsage(raw []byte, ev *event) {
 			u.Cached = cached
 		}
 	}
-	if unread {
-		u.Input = prompt
-		ev.report(u) // the output is unknown, which is not 0
+	if u.Input, u.Output = prompt, completion; prompt < 0 || completion == unread {
+		ev.report(u) // one of them is unknown, which is not 0
 		return
 	}
-	u.Input, u.Output = prompt, max(completion, 0)
+	u.Output = orZero(completion)
 	if outside := total - u.Input - u.Output; outside > 0 {
 		k, rs := max(u.Cached, 0), max(u.Reasoning, 0)
 		switch outside {
@@ -117,10 +150,10 @@ func timings(raw []byte, ev *event) {
 	u := NoUsage()
 	prompt := tokensIn(raw, "prompt_n")
 	u.Cached, u.Output = tokensIn(raw, "cache_n"), tokensIn(raw, "predicted_n")
-	if prompt < 0 || u.Output < 0 {
+	if prompt == missing || u.Output == missing {
 		return
 	}
-	u.Input = prompt + max(u.Cached, 0)
+	u.Input = sum(prompt, u.Cached)
 	ev.report(u)
 }
 
@@ -142,14 +175,16 @@ func responsesUsage(raw []byte, ev *event) {
 		}
 	}
 	if u.Input >= 0 {
-		u.Output = max(u.Output, 0)
+		u.Output = orZero(u.Output)
+	}
+	if u.Input != missing {
 		ev.report(u)
 	}
 }
 
 // messagesUsage is what Anthropic reported so far: message_delta is cumulative and
-// overrides message_start field by field. Counts are -1 where they are missing, once
-// known is set.
+// overrides message_start field by field. Counts may be missing or unread, once known
+// is set.
 type messagesUsage struct {
 	known                                   bool
 	input, creation, cacheRead, output, rsn int64
@@ -162,30 +197,30 @@ func (m *messagesUsage) read(raw []byte, ev *event) {
 		return
 	}
 	if !m.known {
-		*m = messagesUsage{true, -1, -1, -1, -1, -1}
+		*m = messagesUsage{true, missing, missing, missing, missing, missing}
 	}
 	m.fields(raw)
 	if list, ok := jsonField(raw, "iterations"); ok && jsonElements(list) {
-		sum := messagesUsage{true, -1, -1, -1, -1, -1}
+		all := messagesUsage{true, missing, missing, missing, missing, missing}
 		for c := jsonIn(list); c.next(); {
-			one := messagesUsage{true, -1, -1, -1, -1, -1}
+			one := messagesUsage{true, missing, missing, missing, missing, missing}
 			one.fields(c.value)
-			sum.input, sum.creation = plus(sum.input, one.input), plus(sum.creation, one.creation)
-			sum.cacheRead, sum.output = plus(sum.cacheRead, one.cacheRead), plus(sum.output, one.output)
+			all.input, all.creation = plus(all.input, one.input), plus(all.creation, one.creation)
+			all.cacheRead, all.output = plus(all.cacheRead, one.cacheRead), plus(all.output, one.output)
 		}
-		if sum.input >= 0 && sum.output >= 0 {
-			sum.rsn = m.rsn
-			*m = sum
+		if all.input != missing && all.output != missing {
+			all.rsn = m.rsn
+			*m = all
 		}
 	}
-	if m.input < 0 && m.output < 0 {
+	if m.input == missing && m.output == missing {
 		return
 	}
 	u := NoUsage()
 	u.Cached, u.CacheWrite, u.Output, u.Reasoning = m.cacheRead, m.creation, m.output, m.rsn
-	if m.input >= 0 {
-		u.Input = m.input + max(m.creation, 0) + max(m.cacheRead, 0)
-		u.Output = max(u.Output, 0)
+	if m.input != missing {
+		u.Input = sum(m.input, m.creation, m.cacheRead)
+		u.Output = orZero(u.Output)
 	}
 	ev.report(u)
 }
@@ -208,20 +243,20 @@ func (m *messagesUsage) fields(raw []byte) {
 	}
 }
 
-// override is the newer of two counts, unless that is none.
+// override is the newer of two counts, unless that is missing.
 func override(old, n int64) int64 {
-	if n >= 0 {
-		return n
+	if n == missing {
+		return old
 	}
-	return old
+	return n
 }
 
-// plus adds two counts of which either may be missing.
+// plus adds two counts of which either may be missing, or both.
 func plus(a, b int64) int64 {
-	if a < 0 {
+	if a == missing {
 		return b
 	}
-	return a + max(b, 0)
+	return sum(a, b)
 }
 
 // geminiUsage reads usageMetadata. Gemini leaves out zeros, so that what is missing
@@ -232,7 +267,7 @@ func geminiUsage(raw []byte, ev *event) {
 	}
 	var prompt, tool, candidates, thoughts, cached int64
 	for c := jsonIn(raw); c.next(); {
-		n := max(tokens(c.value), 0)
+		n := orZero(tokens(c.value))
 		switch string(c.key) {
 		case `"promptTokenCount"`:
 			prompt = n
@@ -246,7 +281,7 @@ func geminiUsage(raw []byte, ev *event) {
 			cached = n
 		}
 	}
-	ev.report(Usage{Input: prompt + tool, Output: candidates + thoughts, Cached: cached, CacheWrite: -1, Reasoning: thoughts})
+	ev.report(Usage{Input: sum(prompt, tool), Output: sum(candidates, thoughts), Cached: cached, CacheWrite: -1, Reasoning: thoughts})
 }
 
 // ollamaUsage reads the counts of the last line; Ollama leaves out zeros, but both
@@ -254,9 +289,9 @@ func geminiUsage(raw []byte, ev *event) {
 func ollamaUsage(prompt, eval []byte, ev *event) {
 	u := NoUsage()
 	p, e := tokens(prompt), tokens(eval)
-	if p < 0 && e < 0 {
+	if p == missing && e == missing {
 		return
 	}
-	u.Input, u.Output = max(p, 0), max(e, 0)
+	u.Input, u.Output = orZero(p), orZero(e)
 	ev.report(u)
 }
