@@ -61,10 +61,38 @@ func (c *connections) note(conn net.Conn, s http.ConnState) {
 	}
 }
 
+// connName is where a request's context has its connection.
+type connName struct{}
+
+// named is http.Server.ConnContext.
+func (c *connections) named(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connName{}, conn)
+}
+
+// shared leaves a connection to http.Server.Shutdown: it speaks HTTP/2 in the clear,
+// which nothing but its first request tells.
+func (c *connections) shared(ctx context.Context) {
+	conn, ok := ctx.Value(connName{}).(net.Conn)
+	if !ok {
+		return
+	}
+	c.mu.RLock()
+	_, open := c.open[conn]
+	c.mu.RUnlock()
+	if open {
+		c.mu.Lock()
+		delete(c.open, conn)
+		c.mu.Unlock()
+	}
+}
+
 // closing has every answer that begins once the server is being left tell its client
 // that the connection ends with it. In HTTP/2 the server says GOAWAY for it.
 func (c *connections) closing(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 && r.TLS == nil {
+			c.shared(r.Context())
+		}
 		if c.leaving.Load() {
 			w.Header().Set("Connection", "close")
 		}

@@ -179,11 +179,15 @@ func secured(t *testing.T, more, url string) (*rig, func() (*tls.Conn, *http2.Fr
 	}
 }
 
-// heads is a block of headers for a request.
+// heads is a block of headers for a request, block one of any fields.
 func heads(path string, more ...hpack.HeaderField) []byte {
+	return block(append([]hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "localhost"}, {Name: ":path", Value: path}}, more...))
+}
+
+func block(fields []hpack.HeaderField) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
-	for _, h := range append([]hpack.HeaderField{{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":authority", Value: "localhost"}, {Name: ":path", Value: path}}, more...) {
+	for _, h := range fields {
 		_ = e.WriteField(h) // a buffer takes everything
 	}
 	return b.Bytes()

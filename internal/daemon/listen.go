@@ -90,7 +90,7 @@ func (d *Daemon) unlisten() {
 // serveWith makes the servers of the open listeners.
 func (d *Daemon) serveWith() {
 	quiet := slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)
-	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.handler), ConnState: d.proxyConns.note, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
+	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.handler), ConnState: d.proxyConns.note, ConnContext: d.proxyConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
 		DisableGeneralOptionsHandler: true, ErrorLog: quiet}
 	if d.adminListener.Listener == nil {
 		return
@@ -99,7 +99,7 @@ func (d *Daemon) serveWith() {
 	if c, ok := admin.(interface{ Close() }); ok {
 		d.closeAdmin = c.Close
 	}
-	d.adminServer = &http.Server{Handler: d.adminConns.closing(admin), ConnState: d.adminConns.note, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead, ErrorLog: quiet}
+	d.adminServer = &http.Server{Handler: d.adminConns.closing(admin), ConnState: d.adminConns.note, ConnContext: d.adminConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead, ErrorLog: quiet}
 }
 
 // serveOn serves a listener, with TLS where the file names a certificate.
@@ -108,12 +108,25 @@ func (d *Daemon) serveOn(s *http.Server, l net.Listener) error {
 	if s == d.proxyServer {
 		most = mostConnections(d.bound.MaxConnections, descriptors())
 	}
+	s.Protocols = protocols(l.Addr(), d.certificate != nil)
 	l = bounded(clientListener{l}, most, d.certificate != nil)
 	if d.certificate == nil {
 		return s.Serve(l)
 	}
 	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.certificate.get}
 	return s.ServeTLS(l, "", "")
+}
+
+// protocols are what is spoken at an address: HTTP/1.1, and HTTP/2 over TLS. Without
+// TLS, HTTP/2 from the first byte ("prior knowledge") where only this machine can
+// reach it; nothing that arrives as HTTP/1.1 becomes HTTP/2 by an Upgrade.
+func protocols(at net.Addr, secure bool) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetHTTP2(secure)
+	tcp, ok := at.(*net.TCPAddr)
+	p.SetUnencryptedHTTP2(!secure && ok && tcp.IP.IsLoopback())
+	return p
 }
 
 // sendBuffer is how much of an answer the system holds for one client. Left to
