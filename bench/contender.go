@@ -21,6 +21,7 @@ const chatPath = "/v1/chat/completions"
 type contender struct {
 	name  string
 	model string // what its clients ask for
+	key   string // that they have; "": none is asked for
 	judge bool   // understudy itself, which has goals to meet
 	// program is the file that is run.
 	program func(b *bench) string
@@ -166,7 +167,7 @@ func (b *bench) start(ctx context.Context, c contender, env ...string) (*process
 	if err != nil {
 		return nil, err
 	}
-	to := load.Target{Addr: loopback(port), Path: chatPath}
+	to := load.Target{Addr: loopback(port), Path: chatPath, Key: c.key}
 	request := to.Request(load.Body(c.model, false))
 	began := time.Now()
 	p, err := b.spawn(filepath.Base(dir), append(env, "XDG_STATE_HOME="+dir), append([]string{program}, args...)...)

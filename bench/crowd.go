@@ -132,22 +132,11 @@ func (b *bench) plainCrowd(ctx context.Context) (contender, *process, func(), er
 // secureCrowd runs understudy over a mock that speaks HTTP/2 over TLS, as the vendors do:
 // many streams share a connection there.
 func (b *bench) secureCrowd(ctx context.Context) (contender, *process, func(), error) {
-	port, err := freePort()
+	mock, certificate, err := b.secureMock(ctx)
 	if err != nil {
 		return contender{}, nil, nil, err
 	}
-	certificate := filepath.Join(b.dir, "mock.pem")
-	mock, err := b.spawn("mock-tls", nil, b.built("mock"), "-listen", loopback(port), "-tls", certificate)
-	if err != nil {
-		return contender{}, nil, nil, err
-	}
-	for range 200 { // the certificate must be there before understudy reads it
-		if _, err = os.Stat(certificate); err == nil || ctx.Err() != nil {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	c := understudy("understudy", alias, func(string) string { return chainConfig("https://" + loopback(port)) })
+	c := understudy("understudy", alias, func(string) string { return chainConfig("https://" + mock.to.Addr) })
 	p, err := b.start(ctx, c, "SSL_CERT_FILE="+certificate)
 	if err != nil {
 		mock.stop()
@@ -156,4 +145,26 @@ func (b *bench) secureCrowd(ctx context.Context) (contender, *process, func(), e
 	plain := b.mock
 	b.mock = mock // the meter is to know it
 	return c, p, func() { p.stop(); mock.stop(); b.mock = plain }, nil
+}
+
+// secureMock runs an upstream that speaks HTTP/2 over TLS, and returns the file of its
+// certificate too.
+func (b *bench) secureMock(ctx context.Context) (mock *process, certificate string, err error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, "", err
+	}
+	certificate = filepath.Join(b.dir, "mock.pem")
+	mock, err = b.spawn("mock-tls", nil, b.built("mock"), "-listen", loopback(port), "-tls", certificate)
+	if err != nil {
+		return nil, "", err
+	}
+	mock.to = load.Target{Addr: loopback(port), Path: chatPath}
+	for range 200 { // the certificate must be there before understudy reads it
+		if _, err = os.Stat(certificate); err == nil || ctx.Err() != nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return mock, certificate, nil
 }

@@ -10,6 +10,7 @@
 //	go run . -scenario faults      the same with failovers and a frozen candidate
 //	go run . -scenario scaling     curves over models, streams, bodies and rules
 //	go run . -scenario crowd       ten thousand streams at once
+//	go run . -scenario soak        an hour of mixed traffic, and a curve of the memory
 //	go run . -scenario profile     where the CPU and the memory go
 //	go run . -smoke                does it run, and are all columns there?
 package main
@@ -39,13 +40,14 @@ type options struct {
 	scenario, root, program, only, json, out string
 	reps, repeat, streams                    int
 	quiet                                    float64
-	limit                                    time.Duration
+	rate                                     float64
+	limit, duration                          time.Duration
 	smoke, strict                            bool
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.scenario, "scenario", "table", "table, faults, scaling, crowd or profile")
+	flag.StringVar(&o.scenario, "scenario", "table", "table, faults, scaling, crowd, soak or profile")
 	flag.StringVar(&o.root, "root", "..", "the repository")
 	flag.StringVar(&o.program, "understudy", "", "a built understudy, instead of the repository's")
 	flag.StringVar(&o.only, "only", "", "rows of the table, by parts of their names between commas; the bare proxy is always there")
@@ -55,6 +57,8 @@ func main() {
 	flag.IntVar(&o.repeat, "repeat", 2, "how often a step is done again because other processes were busy")
 	flag.IntVar(&o.streams, "streams", 10000, "crowd: how many streams")
 	flag.Float64Var(&o.quiet, "quiet", 0.15, "cores that other processes may use before a step is done again")
+	flag.DurationVar(&o.duration, "duration", time.Hour, "soak: how long")
+	flag.Float64Var(&o.rate, "rate", 120, "soak: requests a second")
 	flag.DurationVar(&o.limit, "limit", 10*time.Minute, "after this time no step is done again, and after twice of it nothing more is begun")
 	flag.BoolVar(&o.smoke, "smoke", false, "one short repetition: fails where a figure is missing or an answer is wrong")
 	flag.BoolVar(&o.strict, "strict", false, "fail where a goal is missed")
@@ -119,17 +123,23 @@ func run(ctx context.Context, o options) (err error) {
 	defer b.mock.stop()
 	switch o.scenario {
 	case "table":
-		return b.table(ctx)
+		err := b.table(ctx)
+		if o.smoke {
+			err = errors.Join(err, b.soak(ctx))
+		}
+		return err
 	case "faults":
 		return b.faults(ctx)
 	case "scaling":
 		return b.scaling(ctx)
 	case "crowd":
 		return b.crowd(ctx)
+	case "soak":
+		return b.soak(ctx)
 	case "profile":
 		return b.profile(ctx)
 	}
-	return fmt.Errorf("-scenario %q is none of table, faults, scaling, crowd and profile", o.scenario)
+	return fmt.Errorf("-scenario %q is none of table, faults, scaling, crowd, soak and profile", o.scenario)
 }
 
 // built is where a program that build made is.
@@ -172,19 +182,30 @@ func (b *bench) build(ctx context.Context) error {
 
 // startMock runs the upstream.
 func (b *bench) startMock(ctx context.Context) error {
+	var err error
+	b.mock, err = b.anotherMock(ctx, "mock")
+	if err == nil {
+		b.upstream = b.mock.to
+	}
+	return err
+}
+
+// anotherMock runs one more upstream.
+func (b *bench) anotherMock(ctx context.Context, name string) (*process, error) {
 	port, err := freePort()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b.upstream = load.Target{Addr: loopback(port), Path: chatPath}
-	if b.mock, err = b.spawn("mock", nil, b.built("mock"), "-listen", loopback(port)); err != nil {
-		return err
+	to := load.Target{Addr: loopback(port), Path: chatPath}
+	p, err := b.spawn(name, nil, b.built("mock"), "-listen", to.Addr)
+	if err != nil {
+		return nil, err
 	}
-	if err := b.mock.answers(ctx, b.upstream, b.upstream.Request(load.Body("m", false)), time.Now()); err != nil {
-		b.mock.stop()
-		return err
+	if err := p.answers(ctx, to, to.Request(load.Body("m", false)), time.Now()); err != nil {
+		p.stop()
+		return nil, err
 	}
-	return nil
+	return p, nil
 }
 
 // rows are the contenders that the command line asks for, the bare proxy first. One

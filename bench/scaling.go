@@ -75,7 +75,7 @@ func (b *bench) scaling(ctx context.Context) error {
 	if worse > 0 {
 		fmt.Printf("\n%d of the series grow worse than linearly: that is a fault; bench -scenario profile shows where the time goes\n", worse)
 	}
-	if err := b.save(all); err != nil {
+	if err := b.save(map[string]any{"curves": all}); err != nil {
 		return err
 	}
 	if b.strict && worse > 0 {
@@ -99,9 +99,9 @@ func growth(exponent float64) string {
 
 // overModels is the number of virtual models, with chains of several lengths.
 func (b *bench) overModels() sweep {
-	cpu := &curve.Curve{Name: "models-cpu", Title: "CPU per request over virtual models", X: "virtual models", YUnit: "µs", LogX: true}
-	memory := &curve.Curve{Name: "models-memory", Title: "Memory over virtual models, each asked", X: "virtual models", YUnit: "MiB", LogX: true, LogY: true}
-	start := &curve.Curve{Name: "models-start", Title: "First answer after exec over virtual models", X: "virtual models", YUnit: "ms", LogX: true, LogY: true}
+	cpu := &curve.Curve{Name: "scaling-models-cpu", Title: "CPU per request over virtual models", X: "virtual models", YUnit: "µs", LogX: true}
+	memory := &curve.Curve{Name: "scaling-models-memory", Title: "Memory over virtual models, each asked", X: "virtual models", YUnit: "MiB", LogX: true, LogY: true}
+	start := &curve.Curve{Name: "scaling-models-start", Title: "First answer after exec over virtual models", X: "virtual models", YUnit: "ms", LogX: true, LogY: true}
 	s := sweep{curves: []*curve.Curve{cpu, memory, start}}
 	for _, upstreams := range []int{1, 5, 50} {
 		name := fmt.Sprintf("%d candidates each", upstreams)
@@ -146,9 +146,9 @@ func (b *bench) smallRequests(p *process, models []string) (float64, error) {
 // overStreams is the number of open streams, all of which together show the same
 // number of deltas in a second.
 func (b *bench) overStreams() sweep {
-	memory := &curve.Curve{Name: "streams-memory", Title: "Memory over open streams", X: "open streams", YUnit: "MiB", LogX: true, LogY: true}
-	cpu := &curve.Curve{Name: "streams-cpu", Title: fmt.Sprintf("CPU per delta over open streams, %d deltas a second in all", deltasPerSecond), X: "open streams", YUnit: "µs", LogX: true}
-	delay := &curve.Curve{Name: "streams-delay", Title: "From a delta's writing to its arrival, 99th percentile", X: "open streams", YUnit: "ms", LogX: true}
+	memory := &curve.Curve{Name: "scaling-streams-memory", Title: "Memory over open streams", X: "open streams", YUnit: "MiB", LogX: true, LogY: true}
+	cpu := &curve.Curve{Name: "scaling-streams-cpu", Title: fmt.Sprintf("CPU per delta over open streams, %d deltas a second in all", deltasPerSecond), X: "open streams", YUnit: "µs", LogX: true}
+	delay := &curve.Curve{Name: "scaling-streams-delay", Title: "From a delta's writing to its arrival, 99th percentile", X: "open streams", YUnit: "ms", LogX: true}
 	resident, perDelta, late := memory.Add("resident"), cpu.Add("CPU of understudy"), delay.Add("through understudy")
 	straight := delay.Add("straight from the upstream")
 	s := sweep{curves: []*curve.Curve{memory, cpu, delay}}
@@ -186,8 +186,8 @@ func (b *bench) reachable(n int) int {
 
 // overBodies is the size of a request's body, one at a time.
 func (b *bench) overBodies() sweep {
-	cpu := &curve.Curve{Name: "bodies-cpu", Title: "CPU per request over the body's size", X: "body (KiB)", YUnit: "ms", LogX: true, LogY: true}
-	memory := &curve.Curve{Name: "bodies-memory", Title: "Peak of memory above idle over the body's size", X: "body (KiB)", YUnit: "MiB", LogX: true, LogY: true}
+	cpu := &curve.Curve{Name: "scaling-bodies-cpu", Title: "CPU per request over the body's size", X: "body (KiB)", YUnit: "ms", LogX: true, LogY: true}
+	memory := &curve.Curve{Name: "scaling-bodies-memory", Title: "Peak of memory above idle over the body's size", X: "body (KiB)", YUnit: "MiB", LogX: true, LogY: true}
 	perRequest, peak := cpu.Add("CPU of understudy"), memory.Add("peak")
 	s := sweep{curves: []*curve.Curve{cpu, memory}}
 	for _, kib := range []int{1, 32, 256, 1 << 10, 8 << 10, 32 << 10} {
@@ -219,7 +219,7 @@ func (b *bench) overBodies() sweep {
 
 // overRules is the number of rules with expressions, which matter when a request fails.
 func (b *bench) overRules() sweep {
-	cpu := &curve.Curve{Name: "rules-cpu", Title: "CPU per request over rules with expressions", X: "rules", YUnit: "µs", LogX: true, LogY: true}
+	cpu := &curve.Curve{Name: "scaling-rules-cpu", Title: "CPU per request over rules with expressions", X: "rules", YUnit: "µs", LogX: true, LogY: true}
 	s := sweep{curves: []*curve.Curve{cpu}}
 	for _, kind := range []struct{ name, prefix string }{{"answered at once", ""}, {"failed over, all rules tried", "/fail/503/1"}} {
 		series := cpu.Add(kind.name)

@@ -146,7 +146,7 @@ func (b *bench) how() string {
 	switch {
 	case b.smoke:
 		return "a smoke test, too short for its figures to mean anything"
-	case b.scenario == "crowd" || b.scenario == "profile" || b.reps == 1:
+	case b.scenario == "crowd" || b.scenario == "soak" || b.scenario == "profile" || b.reps == 1:
 		return "measured once"
 	}
 	return fmt.Sprintf("medians of %d repetitions", b.reps)

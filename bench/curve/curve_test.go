@@ -36,3 +36,17 @@ func TestGrowth(t *testing.T) {
 		}
 	}
 }
+
+// TestTrend: what grows by 2 does so whatever one point says.
+func TestTrend(t *testing.T) {
+	points := []Point{{0, 10}, {1, 12}, {2, 900}, {3, 16}, {4, 18}, {5, 20}}
+	if got := Trend(points); got != 2 {
+		t.Errorf("trend = %v", got)
+	}
+	if got := Middle(points); got != 17 {
+		t.Errorf("middle = %v", got)
+	}
+	if Trend(points[:1]) != 0 || Middle(nil) != 0 {
+		t.Error("a trend of nothing")
+	}
+}

@@ -1,6 +1,6 @@
-// Command curves draws what the scaling measurements wrote down, each curve as an SVG:
+// Command curves draws what measurements wrote down, each curve as an SVG of its name:
 //
-//	go run ./curves scaling.json ../docs/images
+//	go run ./curves ../dist/scaling.json ../docs/images
 //
 // The pictures have a ground of their own, so that they can be read on a light page
 // and on a dark one.
@@ -28,6 +28,8 @@ import (
 const (
 	width, height = 16 * vg.Centimeter, 9.5 * vg.Centimeter
 	margin        = 0.3 * vg.Centimeter
+	// fewPoints is how many points of a series are marked one by one.
+	fewPoints = 40
 )
 
 var (
@@ -40,7 +42,7 @@ var (
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: curves scaling.json DIRECTORY")
+		fmt.Fprintln(os.Stderr, "usage: curves FILE.json DIRECTORY")
 		os.Exit(2)
 	}
 	if err := drawAll(os.Args[1], os.Args[2]); err != nil {
@@ -55,11 +57,13 @@ func drawAll(file, dir string) error {
 	if err != nil {
 		return err
 	}
-	var all []*curve.Curve
-	if err := json.Unmarshal(text, &all); err != nil {
+	var measured struct {
+		Curves []*curve.Curve `json:"curves"`
+	}
+	if err := json.Unmarshal(text, &measured); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	for _, c := range all {
+	for _, c := range measured.Curves {
 		p, err := picture(c)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
@@ -69,7 +73,7 @@ func drawAll(file, dir string) error {
 		whole.SetColor(ground)
 		whole.Fill(whole.Rectangle.Path())
 		p.Draw(draw.Crop(whole, margin, -margin, margin, -margin))
-		f, err := os.Create(filepath.Join(dir, "scaling-"+c.Name+".svg"))
+		f, err := os.Create(filepath.Join(dir, c.Name+".svg"))
 		if err != nil {
 			return err
 		}
@@ -115,8 +119,13 @@ func picture(c *curve.Curve) (*plot.Plot, error) {
 		line.Color, dots.Color = hues[i%len(hues)], hues[i%len(hues)]
 		line.Width = 1.8
 		dots.Shape, dots.Radius = draw.CircleGlyph{}, 3
-		p.Add(line, dots)
-		p.Legend.Add(s.Name, line, dots)
+		p.Add(line)
+		if len(points) <= fewPoints {
+			p.Add(dots)
+			p.Legend.Add(s.Name, line, dots)
+		} else {
+			p.Legend.Add(s.Name, line)
+		}
 	}
 	p.Legend.Left, p.Legend.Top = true, true
 	p.Legend.XOffs, p.Legend.YOffs = 8, -4

@@ -6,6 +6,7 @@ package load
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,10 +15,14 @@ import (
 	"time"
 )
 
-// A Target is an endpoint: host:port and path.
+// A Target is an endpoint: host:port and path, and the key that its clients have.
 type Target struct {
 	Addr, Path string
+	Key        string // "": the one that every target takes that asks for none
 }
+
+// benchKey is what clients send where no key is asked for.
+const benchKey = "sk-bench-0123456789"
 
 // errMalformed is an answer that is no HTTP.
 var errMalformed = errors.New("malformed answer")
@@ -28,7 +33,7 @@ const dialTime = 10 * time.Second
 // Request renders a POST of body with further headers, as name, value, name, value.
 func (t Target) Request(body []byte, header ...string) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: understudy-bench\r\nAccept: */*\r\nContent-Type: application/json\r\nAuthorization: Bearer sk-bench-0123456789\r\n", t.Path, t.Addr)
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: understudy-bench\r\nAccept: */*\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n", t.Path, t.Addr, cmp.Or(t.Key, benchKey))
 	for i := 0; i+1 < len(header); i += 2 {
 		fmt.Fprintf(&b, "%s: %s\r\n", header[i], header[i+1])
 	}

@@ -2,6 +2,8 @@
 // loopback, one goroutine per connection, one write per event.
 //
 //	POST .../v1/chat/completions    1 KB of JSON, or with "stream":true a stream
+//	POST .../v1/responses           a response with an id of its own, which only this
+//	                                upstream knows as a previous_response_id
 //
 // What a stream looks like stands in the request's headers, which proxies pass on:
 // X-Bench-Chunks (deltas) and X-Bench-Gap-Us (microseconds between two of them). A
@@ -78,6 +80,8 @@ func answer(c net.Conn, q *request) error {
 		return plain(c, "200 OK", `{"object":"list","data":[{"id":"m-real","object":"model"}]}`)
 	case q.stream:
 		return stream(c, q)
+	case strings.HasSuffix(q.path, "/responses"):
+		return respond(c, q)
 	}
 	return plain(c, "200 OK", whole)
 }

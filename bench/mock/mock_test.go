@@ -112,3 +112,22 @@ func TestChunkedRequests(t *testing.T) {
 		t.Errorf("content type %q", got)
 	}
 }
+
+// TestOnlyTheOneThatGaveItKnowsAResponse goes on from a response at the upstream that
+// gave it, and at another one.
+func TestOnlyTheOneThatGaveItKnowsAResponse(t *testing.T) {
+	one, two := start(t)+"/v1/responses", start(t)+"/v1/responses"
+	var first, second struct{ ID string }
+	_, body := ask(t, one, `{"model":"m","input":"hello"}`)
+	if err := json.Unmarshal(body, &first); err != nil || first.ID == "" {
+		t.Fatalf("%v: %s", err, body)
+	}
+	next := `{"model":"m","previous_response_id":"` + first.ID + `","input":"go on"}`
+	resp, body := ask(t, one, next)
+	if err := json.Unmarshal(body, &second); err != nil || resp.StatusCode != 200 || second.ID == first.ID {
+		t.Errorf("%d %v: %s", resp.StatusCode, err, body)
+	}
+	if resp, body := ask(t, two, next); resp.StatusCode != 400 || !json.Valid(body) {
+		t.Errorf("%d: %s", resp.StatusCode, body)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -22,6 +23,7 @@ type request struct {
 	stream       bool
 	chunks       int
 	gap          time.Duration
+	previous     string // the previous_response_id, if the path is that of responses
 }
 
 // A reader reads the requests of a connection.
@@ -80,6 +82,9 @@ func (r *reader) next() (*request, error) {
 		return nil, err
 	}
 	r.q.stream = wantsStream(r.body)
+	if strings.HasSuffix(r.q.path, "/responses") {
+		r.q.previous = previousResponse(r.body)
+	}
 	return &r.q, nil
 }
 

@@ -95,6 +95,7 @@ func Busy() time.Duration {
 // Memory is what a process and its descendants hold in RAM, in bytes.
 type Memory struct {
 	Now  int64 // resident; pages that several of them share count once
+	Anon int64 // of that, what no file stands behind: heap and stacks; shared pages counted in each
 	Peak int64 // the most since the start or the last ResetPeak, shared pages counted in each
 }
 
@@ -114,6 +115,7 @@ func ReadMemory(pid int) Memory {
 			}
 		}
 		m.Now += now
+		m.Anon += kilobytes(status, "RssAnon:")
 		m.Peak += kilobytes(status, "VmHWM:")
 	}
 	return m
