@@ -309,3 +309,26 @@ func TestAStoreThatCannotBeUsedIsNoReasonNotToStart(t *testing.T) {
 		})
 	}
 }
+
+// A store over TLS is trusted by the certificate that the file names, and by that alone.
+func TestAStoreOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile, otherFile := dir+"/cert.pem", dir+"/key.pem", dir+"/other.pem"
+	cert, key := issue(t, 1)
+	put(t, certFile, cert, time.Hour)
+	put(t, keyFile, key, time.Hour)
+	other, _ := issue(t, 2)
+	put(t, otherFile, other, time.Hour)
+	server := redistest.StartTLS(t, certFile, keyFile, "--requirepass", storePassword)
+	t.Setenv("UNDERSTUDY_TEST_STORE", storePassword)
+	s := &instances{t: t, server: server}
+	for _, file := range []string{certFile, otherFile} {
+		s.all = append(s.all, newRig(t, vm("", "first http://127.0.0.1:1 m")+
+			fmt.Sprintf("store: {url: %q, password_env: UNDERSTUDY_TEST_STORE, ca_file: %q}\n", "rediss://"+server.Addr()+"/0", file)).serve())
+	}
+	eventually(t, "the first one shares", func() bool { return s.status(s.all[0]).State == control.StoreShared })
+	eventually(t, "the other one tells why it does not", func() bool {
+		st := s.status(s.all[1])
+		return st.State == control.StoreAway && strings.Contains(st.Problem, "certificate")
+	})
+}

@@ -13,7 +13,13 @@ import (
 // opened gives stores on a server, a prefix of its own for each test.
 func opened(t *testing.T, url, name string) health.Store {
 	t.Helper()
-	s, err := New(Options{URL: url, Prefix: "test:" + t.Name() + ":", Name: name, Rescan: 100 * time.Millisecond})
+	return openedWith(t, Options{URL: url, Name: name})
+}
+
+func openedWith(t *testing.T, o Options) health.Store {
+	t.Helper()
+	o.Prefix, o.Rescan = "test:"+t.Name()+":", 100*time.Millisecond
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package redistest
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os/exec"
@@ -22,9 +23,10 @@ const patience = 20 * time.Second
 // A Server is a redis-server process on a port of 127.0.0.1. It keeps nothing on
 // disk, so that what is restarted is empty.
 type Server struct {
-	t    testing.TB
-	args []string
-	addr string
+	t      testing.TB
+	args   []string
+	addr   string
+	secure bool // it speaks TLS alone
 
 	mu  sync.Mutex
 	cmd *exec.Cmd
@@ -34,7 +36,19 @@ type Server struct {
 // Start starts a server that ends with the test. args are added to its command line.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	s := &Server{t: t, args: args}
+	return start(&Server{t: t, args: args})
+}
+
+// StartTLS is Start with a server that speaks TLS alone, by a certificate and a key in
+// files (PEM), and asks its clients for none.
+func StartTLS(t testing.TB, cert, key string, args ...string) *Server {
+	t.Helper()
+	return start(&Server{t: t, secure: true, args: append([]string{"--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no"}, args...)})
+}
+
+func start(s *Server) *Server {
+	t := s.t
+	t.Helper()
 	t.Cleanup(s.Kill)
 	// The port may be taken by somebody else between its choice and its use.
 	for range 5 {
@@ -61,7 +75,11 @@ func (s *Server) launch() bool {
 	_, port, _ := net.SplitHostPort(s.addr)
 	s.mu.Lock()
 	s.out = new(bytes.Buffer)
-	s.cmd = exec.Command("redis-server", append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.t.TempDir()}, s.args...)...)
+	listen := []string{"--port", port}
+	if s.secure {
+		listen = []string{"--port", "0", "--tls-port", port}
+	}
+	s.cmd = exec.Command("redis-server", append(append(listen, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.t.TempDir()), s.args...)...)
 	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
 	err := s.cmd.Start()
 	cmd := s.cmd
@@ -104,6 +122,9 @@ func (s *Server) say(command string) (string, error) {
 	c, err := net.DialTimeout("tcp", s.addr, time.Second)
 	if err != nil {
 		return "", err
+	}
+	if s.secure {
+		c = tls.Client(c, &tls.Config{InsecureSkipVerify: true}) // it is ours
 	}
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
