@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"fmt"
@@ -34,9 +35,10 @@ func worthHiding(secret string) bool {
 // escapes what could move a cursor, colour a terminal or turn a line around. It is
 // immutable.
 type Redactor struct {
-	secrets    []string // longest first
-	beginnings []string // of the long ones
-	least      int      // bytes below which a text is too short to hold any of them
+	secrets    []string  // longest first
+	beginnings []string  // of the long ones
+	first      [256]bool // the bytes that secrets begin with
+	least      int       // bytes below which a text is too short to hold any of them
 }
 
 // newRedactor collects every secret a configuration holds or names now.
@@ -133,6 +135,7 @@ func (r *Redactor) order() {
 	r.secrets = slices.Compact(r.secrets)
 	r.least = math.MaxInt // holds none
 	for _, s := range r.secrets {
+		r.first[s[0]] = true
 		r.least = min(r.least, len(s), beginning)
 		if len(s) > beginning {
 			r.beginnings = append(r.beginnings, s[:beginning])
@@ -207,8 +210,17 @@ func (q *quoter) mentioned(text string) bool {
 			bare = secret
 		}
 		bare = strings.TrimSpace(bare)
-		if strings.EqualFold(scheme, "basic") || strings.Contains(text, bare[:min(len(bare), beginning)]) {
+		begun := bare[:min(len(bare), beginning)]
+		if strings.EqualFold(scheme, "basic") || strings.Contains(text, begun) {
 			return true
+		}
+		if !worthHiding(bare) {
+			continue
+		}
+		for plain := range decodings(text, len(begun)) {
+			if bytes.Contains(plain, []byte(begun)) {
+				return true
+			}
 		}
 	}
 	return false
@@ -227,12 +239,27 @@ func (r *Redactor) with(secrets []string) *Redactor {
 	return more
 }
 
-// Hide takes the secrets out of a text, however they are escaped in it, and leaves
-// the rest as it is: whoever shows it quotes it.
+// Hide takes the secrets out of a text, however they are escaped or coded in it, and
+// leaves the rest as it is: whoever shows it quotes it.
 func (r *Redactor) Hide(text string) string {
 	var found []hidden
 	for _, reading := range readings(text) {
 		found = r.find(found, reading)
+		if len(reading.text) < r.least {
+			continue
+		}
+		for plain, c := range decodings(reading.text, r.least) {
+			for i := 0; i < len(plain); i++ {
+				if !r.first[plain[i]] {
+					continue
+				}
+				if secret, size := r.begun(plain[i:]); size > 0 {
+					from, to := reading.origin(c.origin(i, i+size))
+					found = append(found, hidden{from, to, secret})
+					i += size - 1
+				}
+			}
+		}
 	}
 	if len(found) == 0 {
 		return text
@@ -298,6 +325,21 @@ func (r *Redactor) longest(text string) (secret string, size int) {
 			n++
 		}
 		if n > size {
+			secret, size = s, n
+		}
+	}
+	return secret, size
+}
+
+// begun is the secret with which bytes begin, and how much of it stands there: all, or
+// enough of it; "" where none does.
+func (r *Redactor) begun(text []byte) (secret string, size int) {
+	for _, s := range r.secrets {
+		n := 0
+		for n < len(s) && n < len(text) && s[n] == text[n] {
+			n++
+		}
+		if n > size && (n == len(s) || n >= beginning) {
 			secret, size = s, n
 		}
 	}
