@@ -254,6 +254,63 @@ func TestWhatIsKeptAndWhatIsNot(t *testing.T) {
 	}
 }
 
+// Where an upstream and we may disagree about where a request or an answer ends, its
+// connection carries nothing else: what is left over is nobody's answer.
+func TestWhatIsLeftOverIsNobodysAnswer(t *testing.T) {
+	const surplus = "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\npoisoned"
+	for name, c := range map[string]struct {
+		method string
+		body   []byte
+		answer string
+		kept   bool
+	}{
+		"a GET with a body":              {"GET", []byte("GET /x HTTP/1.1\r\n\r\n"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", false},
+		"a DELETE with a body":           {"DELETE", []byte("{}"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", false},
+		"a method of nobody's":           {"PURGE", []byte("{}"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", false},
+		"a HEAD":                         {"HEAD", nil, "HTTP/1.1 200 OK\r\nContent-Length: 54\r\n\r\n", false},
+		"204 with a length":              {"GET", nil, "HTTP/1.1 204 No Content\r\nContent-Length: 54\r\n\r\n", false},
+		"204 with chunks":                {"GET", nil, "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", false},
+		"304 with a length":              {"GET", nil, "HTTP/1.1 304 Not Modified\r\nContent-Length: 54\r\n\r\n", false},
+		"204":                            {"GET", nil, "HTTP/1.1 204 No Content\r\n\r\n", true},
+		"204 with no length":             {"GET", nil, "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", true},
+		"a DELETE without one":           {"DELETE", nil, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true},
+		"a POST":                         {"POST", []byte("{}"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", true},
+		"a POST that was answered twice": {"POST", []byte("{}"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + surplus, false},
+		"length and chunks":              {"POST", []byte("{}"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n" + surplus, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := make(chan struct{})
+			addr, accepted := upstream(t, func(n int, conn net.Conn) {
+				for i := 0; ; i++ {
+					if _, err := readRequest(conn); err != nil {
+						return
+					}
+					if n == 1 && i == 0 {
+						io.WriteString(conn, c.answer)
+						<-asked
+						if !c.kept {
+							io.WriteString(conn, surplus) // just when the next request is on its way
+							return
+						}
+						continue
+					}
+					io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nmine")
+				}
+			})
+			k := client(t)
+			r, _ := http.NewRequest(c.method, "http://"+addr+"/v1/x", nil)
+			r.ContentLength = int64(len(c.body))
+			resp, err := k.RoundTrip(t.Context(), r, [][]byte{c.body}, false, &Hooks{})
+			text(t, resp, err)
+			var again bool
+			resp, err = k.RoundTrip(t.Context(), get(addr), nil, false, &Hooks{Connected: func(reused bool) { again = reused; close(asked) }})
+			if got := text(t, resp, err); got != "mine" || again != c.kept || (accepted.Load() == 1) != c.kept {
+				t.Errorf("the next answer is %q, on a kept connection: %v, of %d", got, again, accepted.Load())
+			}
+		})
+	}
+}
+
 func TestACancelledRequestClosesItsConnection(t *testing.T) {
 	boom := errors.New("boom")
 	for name, answer := range map[string]string{"before the head": "", "within the body": "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nok"} {

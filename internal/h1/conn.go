@@ -88,7 +88,8 @@ func (k *conn) send(ctx context.Context, req *http.Request, body [][]byte, hooks
 	// it said counts for more than that it could not be written.
 	resp, readErr := k.head(req, hooks.Heard)
 	if readErr == nil {
-		return k.answer(ctx, resp, sent, stop), nil
+		resp = k.answer(ctx, resp, Reusable(req), sent, stop)
+		return resp, nil
 	}
 	if err == nil {
 		err = readErr
@@ -169,10 +170,35 @@ func (k *conn) head(req *http.Request, heard func()) (*http.Response, error) {
 	}
 }
 
+// Reusable says whether a connection may carry another request after this one. Where
+// servers disagree about what belongs to a request or to its answer, what is left over
+// would be taken for the answer to the next: some read the body of a GET as a request of
+// its own, some send a body after a HEAD.
+func Reusable(req *http.Request) bool {
+	switch req.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		return true
+	case http.MethodHead:
+		return false
+	}
+	return req.ContentLength == 0
+}
+
+// bodiless says whether an answer that has no body announces one all the same, which
+// may then follow.
+func bodiless(resp *http.Response) bool {
+	if resp.StatusCode != http.StatusNoContent && resp.StatusCode != http.StatusNotModified {
+		return false
+	}
+	length := resp.Header.Get("Content-Length")
+	return length != "" && length != "0" || len(resp.TransferEncoding) > 0 || resp.Header["Transfer-Encoding"] != nil
+}
+
 // answer gives the body a life of its own: read to its end, it gives the connection
-// back.
-func (k *conn) answer(ctx context.Context, resp *http.Response, sent *atomic.Bool, stop func() bool) *http.Response {
-	b := &body{from: resp.Body, conn: k, ctx: ctx, stop: stop, sent: sent, keep: !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols}
+// back, where that may carry another request.
+func (k *conn) answer(ctx context.Context, resp *http.Response, reusable bool, sent *atomic.Bool, stop func() bool) *http.Response {
+	keep := reusable && !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols && !bodiless(resp)
+	b := &body{from: resp.Body, conn: k, ctx: ctx, stop: stop, sent: sent, keep: keep}
 	resp.Body = b
 	if b.from == http.NoBody {
 		b.end()

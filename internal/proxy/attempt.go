@@ -306,7 +306,11 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 			return nil
 		},
 	})
-	resp, err := wires.pooled.RoundTrip(out.anew(traced))
+	send := wires.pooled.RoundTrip
+	if !h1.Reusable(out.Request) {
+		send = wires.anew
+	}
+	resp, err := send(out.anew(traced))
 	if err != nil && m.died(clock) || m.tired(resp) {
 		resp, err = wires.anew(out.anew(traced))
 	}
