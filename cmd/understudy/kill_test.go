@@ -171,3 +171,12 @@ func TestKilledUnderLoad(t *testing.T) {
 		t.Error("an archive was set aside")
 	}
 }
+
+// end ends it as its user does.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // its code is other tests' business
+}

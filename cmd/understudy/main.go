@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	library "log"
 	"os"
 	"runtime/debug"
 
@@ -78,6 +79,7 @@ func newParser(std streams, exit func(int)) (*kong.Kong, error) {
 
 // run is main without the process: args in, an exit code out.
 func run(args []string, std streams) int {
+	library.SetOutput(io.Discard) // net/http quotes upstreams there as they come; see serve
 	exit := -1
 	parser, err := newParser(std, func(code int) { exit = code })
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	library "log"
 	"log/slog"
 	"net/http"
 	"os"
@@ -73,6 +74,8 @@ func (c *serveCommand) serve(std streams, signals <-chan os.Signal, heir *handov
 	if err != nil {
 		return err
 	}
+	library.SetFlags(0)
+	library.SetOutput(d.Libraries())
 	fmt.Fprintf(std.out, "understudy %s serves %s\n  proxy  %s://%s\n", version(), path, d.Scheme(), d.Addr())
 	if d.AdminAddr() != "" {
 		fmt.Fprintf(std.out, "  admin  %s://%s\n", d.Scheme(), d.AdminAddr())

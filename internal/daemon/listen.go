@@ -3,7 +3,7 @@ package daemon
 import (
 	"crypto/tls"
 	"fmt"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -89,7 +89,7 @@ func (d *Daemon) unlisten() {
 
 // serveWith makes the servers of the open listeners.
 func (d *Daemon) serveWith() {
-	quiet := slog.NewLogLogger(d.log.Handler(), slog.LevelDebug)
+	quiet := log.New(d.Libraries(), "", 0)
 	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.handler), ConnState: d.proxyConns.note, ConnContext: d.proxyConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
 		DisableGeneralOptionsHandler: true, ErrorLog: quiet}
 	if d.adminListener.Listener == nil {
