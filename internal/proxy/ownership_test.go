@@ -234,3 +234,26 @@ func (b *bed) freezeNamed(name string, d time.Duration) {
 	}
 	b.t.Fatalf("no candidate %q", name)
 }
+
+// What one client has learned of owners says nothing to another: an id that is somebody
+// else's routes nobody, and tells nobody that there is such an id.
+func TestOwnersBelongToTheirClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := ownersBed(t, "clients: [{name: ann, key: client-key-of-ann-0123}, {name: bob, key: client-key-of-bob-0123}]")
+		ann, bob := []string{"X-Api-Key", "client-key-of-ann-0123"}, []string{"X-Api-Key", "client-key-of-bob-0123"}
+		owner := b.turn("vm", "", ann...).header.Get("X-Understudy-Candidate")
+		b.freezeNamed(owner, time.Minute)
+		carried := `,"previous_response_id":"resp_` + owner + `_1"`
+		if got := b.turn("vm", carried, ann...); got.status != 409 {
+			t.Errorf("ann got %d %s", got.status, got.body)
+		}
+		unknown := b.turn("vm", `,"previous_response_id":"resp_of_nobody"`, bob...)
+		got := b.turn("vm", carried, bob...)
+		if got.status != 200 || got.header.Get("X-Understudy-Candidate") != unknown.header.Get("X-Understudy-Candidate") || strings.Contains(got.body, owner+"'") {
+			t.Errorf("bob got %d from %q: %s", got.status, got.header.Get("X-Understudy-Candidate"), got.body)
+		}
+		if got := b.ask("GET", "/v1/responses/resp_"+owner+"_1", "", bob...); got.status == 409 {
+			t.Errorf("bob learns that ann's id is there: %s", got.body)
+		}
+	})
+}
