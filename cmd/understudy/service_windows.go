@@ -19,18 +19,23 @@ func asService() (code int, is bool) {
 	if is, err := svc.IsWindowsService(); err != nil || !is {
 		return 0, false
 	}
+	return serviceMain(), true
+}
+
+// serviceMain is main for the service manager.
+func serviceMain() (code int) {
 	log, err := openServiceLog(filepath.Join(config.DefaultStateDir(), "service.log"))
 	if err != nil {
-		return exitFailed, true
+		return exitFailed
 	}
 	defer log.Close()
 	s := &service{std: streams{in: emptyInput{}, out: log, err: log}}
 	underManager = s
 	if err := svc.Run("understudy", s); err != nil {
 		fmt.Fprintf(log, "understudy: service manager: %v\n", err)
-		return exitFailed, true
+		return exitFailed
 	}
-	return s.code, true
+	return s.code
 }
 
 // A service is the process between the service manager and serve.
