@@ -214,8 +214,8 @@ func TestNewUser(t *testing.T) {
 	serve.Dir = home
 	p := start(t, serve)
 	ask(t, p.proxy)
-	if u.asked.Load() != 1 {
-		t.Errorf("the upstream was asked %d times", u.asked.Load())
+	if u.asked.Load() != 2 || u.refused.Load() == 0 {
+		t.Errorf("the upstream was asked %d times, and the broken one %d times", u.asked.Load(), u.refused.Load())
 	}
 	if said := command(t, home, "./understudy", "healthcheck", p.proxy); !strings.HasPrefix(said, "ok: ") {
 		t.Errorf("healthcheck: %s", said)

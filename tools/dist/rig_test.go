@@ -109,48 +109,88 @@ func command(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// An upstream answers chat requests and counts them.
+// What the upstream answers, whole and as a stream.
+const (
+	whole = `{"id":"1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"from the real upstream"},"finish_reason":"stop"}]}`
+
+	streamBegins = "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"from the real \"}}]}\n\n"
+	streamEnds   = "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"upstream, \u00e0 la fin\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+)
+
+// An upstream answers chat requests and counts them. What is asked for below /broken it
+// refuses. A stream of the model "held" ends when somebody gets /finish.
 type upstream struct {
 	*httptest.Server
-	asked atomic.Int64
+	asked, refused atomic.Int64
+	finish         chan struct{}
 }
 
 func newUpstream(t *testing.T) *upstream {
 	t.Helper()
-	u := new(upstream)
+	u := &upstream{finish: make(chan struct{})}
+	finish := sync.OnceFunc(func() { close(u.finish) })
 	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/finish" {
+			finish()
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		if strings.HasPrefix(r.URL.Path, "/broken") {
+			u.refused.Add(1)
+			http.Error(w, `{"error":{"message":"out of order"}}`, http.StatusServiceUnavailable)
+			return
+		}
 		u.asked.Add(1)
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"id":"1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"from the real upstream"},"finish_reason":"stop"}]}`)
+		if !bytes.Contains(body, []byte(`"stream":true`)) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, whole)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, streamBegins)
+		_ = http.NewResponseController(w).Flush()
+		if bytes.Contains(body, []byte(`"held"`)) {
+			select {
+			case <-u.finish:
+			case <-r.Context().Done():
+			}
+		}
+		io.WriteString(w, streamEnds)
 	}))
 	t.Cleanup(u.Close)
+	t.Cleanup(finish)
 	return u
 }
 
-// settings is a configuration with one virtual model.
+// settings is a configuration with one virtual model, whose first candidate is broken.
 func settings(upstream string) string {
-	return fmt.Sprintf("server: {port: 0, admin: \"127.0.0.1:0\"}\nvirtual_models:\n  auto:\n    - {base_url: %q, auth_style: none, model: m}\n", upstream)
+	return fmt.Sprintf("server: {port: 0, admin: \"127.0.0.1:0\"}\nvirtual_models:\n  auto:\n    - {base_url: %q, auth_style: none, model: m}\n    - {base_url: %q, auth_style: none, model: m}\n", upstream+"/broken", upstream)
 }
 
-// ask sends a chat request to a proxy and expects the upstream's answer.
+// ask sends a chat request to a proxy, then one for a stream, and expects the bytes that
+// the upstream sends.
 func ask(t *testing.T, proxy string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, "POST", proxy+"/v1/chat/completions", strings.NewReader(`{"model":"auto","messages":[{"role":"user","content":"hi"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != 200 || !bytes.Contains(body, []byte("from the real upstream")) {
-		t.Errorf("%d %s %v", answer.StatusCode, body, err)
+	for _, c := range []struct{ request, kind, want string }{
+		{`{"model":"auto","messages":[{"role":"user","content":"hi"}]}`, "application/json", whole},
+		{`{"model":"auto","stream":true,"messages":[{"role":"user","content":"hi"}]}`, "text/event-stream", streamBegins + streamEnds},
+	} {
+		request, err := http.NewRequestWithContext(ctx, "POST", proxy+"/v1/chat/completions", strings.NewReader(c.request))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != 200 || answer.Header.Get("Content-Type") != c.kind || string(body) != c.want {
+			t.Errorf("%s\nis answered with %d %s %v\n%s", c.request, answer.StatusCode, answer.Header.Get("Content-Type"), err, body)
+		}
 	}
 }
 

@@ -3,8 +3,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -14,9 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // underTest are the systems that are built for the tests: all, or those that TARGETS
@@ -143,14 +139,13 @@ func TestDebianLife(t *testing.T) {
 	dir := t.TempDir()
 	later := sample
 	later.Version = "1.3.0"
-	var next Artifact
-	for _, b := range release.binaries {
-		if b.Target == native() {
-			var err error
-			if next, err = debian(b, later, release.extras); err != nil {
-				t.Fatal(err)
-			}
-		}
+	again, err := build(t.Context(), checkout, t.TempDir(), native(), later)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := debian(again, later, release.extras)
+	if err != nil {
+		t.Fatal(err)
 	}
 	script, err := os.ReadFile("testdata/debian.sh")
 	if err != nil {
@@ -170,7 +165,7 @@ func TestDebianLife(t *testing.T) {
 		mkdir -p "$1/over/root/mnt/debs" && cp "$1/old.deb" "$1/new.deb" "$1/script" "$1/over/root/mnt/debs/"
 		exec chroot "$1/over/root" sh -eu /mnt/debs/script "$2"`, "sh", dir, u.URL)
 	t.Log(said)
-	if !strings.HasSuffix(said, "all of it went well\n") || u.asked.Load() != 2 {
+	if !strings.HasSuffix(said, "all of it went well\n") || u.asked.Load() != 4 {
 		t.Errorf("the upstream was asked %d times:\n%s", u.asked.Load(), said)
 	}
 }
@@ -208,72 +203,5 @@ func TestFormula(t *testing.T) {
 	path := saved(t, made(t).named(t, formulaName))
 	if said := command(t, "", "ruby", "-c", path); !strings.Contains(said, "Syntax OK") {
 		t.Error(said)
-	}
-}
-
-// TestWindows starts the zip's program under Wine, as somebody on Windows would, sends
-// a request through it, and ends it as Ctrl-C does.
-func TestWindows(t *testing.T) {
-	dir := t.TempDir()
-	for name, data := range unpacked(t, made(t).named(t, "windows_amd64.zip")) {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	u := newUpstream(t)
-	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(settings(u.URL)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("WINEPREFIX", filepath.Join(dir, "wine"))
-	t.Setenv("WINEDEBUG", "-all")
-	t.Setenv("DISPLAY", "")
-	command(t, dir, "wineboot", "--init")
-	if random := filepath.Join(dir, "wine/drive_c/windows/system32/bcryptprimitives.dll"); !exists(random) {
-		if err := os.WriteFile(random, forwarder("bcryptprimitives.dll", "ProcessPrng", "advapi32.SystemFunction036"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	defer func() {
-		_ = exec.Command("wineserver", "-k").Run()
-	}()
-	wine := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), "wine", append([]string{"understudy.exe"}, args...)...)
-		cmd.Dir = dir
-		return cmd
-	}
-	said, err := wine("version").Output()
-	if err != nil || !strings.HasPrefix(string(said), "understudy 1.2.3 ") || !strings.Contains(string(said), "windows/amd64") {
-		t.Errorf("version: %v %s", err, said)
-	}
-	p := start(t, wine("--no-repl", "-c", "config.yaml"))
-	ask(t, p.proxy)
-	if u.asked.Load() != 1 {
-		t.Errorf("the upstream was asked %d times", u.asked.Load())
-	}
-	if said, err := wine("healthcheck", p.proxy).Output(); err != nil || !bytes.HasPrefix(said, []byte("ok: ")) {
-		t.Errorf("healthcheck: %v %s", err, said)
-	}
-	if err := p.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() {
-		for range p.out {
-		}
-		ended <- p.Wait()
-	}()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Errorf("it ends with %v: %s", err, p.errs)
-		}
-	case <-ctx.Done():
-		t.Errorf("Ctrl-C does not end it: %s", p.errs)
-	}
-	state, err := filepath.Glob(filepath.Join(dir, "wine/drive_c/users/*/AppData/Local/understudy/state-*.json"))
-	if err != nil || len(state) != 1 {
-		t.Errorf("the state: %v %v", state, err)
 	}
 }

@@ -31,21 +31,27 @@ begin() { # runs the service
 	pid=$!
 	healthy
 }
-healthy() { # waits until the service serves
-	n=0
-	until as_the_service /usr/bin/understudy healthcheck -c /etc/understudy/understudy.yaml >/dev/null 2>&1; do
-		n=$((n + 1))
-		[ $n -lt 100 ] && kill -0 "$pid" || { cat /mnt/out /mnt/err; exit 1; }
-		sleep 0.1
-	done
+healthy() {
+	until_so 'the service serves' as_the_service /usr/bin/understudy healthcheck -c /etc/understudy/understudy.yaml
 	/usr/bin/understudy healthcheck -c /etc/understudy/understudy.yaml
 }
-request() { # sends one, and expects the upstream's answer
+request() { # model, stream or not: sends one, and prints the answer as it comes
 	perl -MIO::Socket::INET -e '
 		my $s = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]", Timeout => 20) or die "connect: $!";
-		my $b = q({"model":"auto","messages":[{"role":"user","content":"hi"}]});
+		my $b = qq({"model":"$ARGV[1]","stream":$ARGV[2],"messages":[{"role":"user","content":"hi"}]});
 		print $s "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: " . length($b) . "\r\n\r\n$b";
-		local $/; my $a = <$s>; print $a =~ /from the real upstream/ ? "answered\n" : die "got $a\n";' "$port"
+		$| = 1; my $a; print $a while sysread $s, $a, 4096' "$port" "$1" "$2"
+}
+until_so() { # what, command...: waits for it
+	what=$1
+	shift
+	n=0
+	until "$@" >/dev/null 2>&1; do
+		n=$((n + 1))
+		[ $n -lt 300 ] || { echo "NEVER SO: $what"; cat /mnt/out /mnt/err; exit 1; }
+		sleep 0.1
+	done
+	echo "so it is: $what"
 }
 ended() { # waits for a process of the service that is to end well
 	wait "$1" || { echo "it ends with $?"; cat /mnt/err; exit 1; }
@@ -71,48 +77,67 @@ server: {port: $port, admin: "off"}
 virtual_models:
   auto:
     - {base_url: "$upstream", auth_style: none, model: m}
+  held:
+    - {base_url: "$upstream", auth_style: none, model: held}
 YAML
 mkdir -p /var/lib/understudy && chown understudy:understudy /var/lib/understudy && chmod 0700 /var/lib/understudy # systemd does that
 begin
-request
-expect 'there is state' ls /var/lib/understudy/state-*.json
+request auto false >/mnt/answer
+expect 'it answers' grep -q 'from the real upstream' /mnt/answer
+until_so 'there is state' sh -c 'ls /var/lib/understudy/state-*.json' # it is written behind
+request held true >/mnt/stream &
+client=$!
+until_so 'a stream runs' grep -q 'from the real ' /mnt/stream
 
-echo '# upgrade, under a systemctl that knows the service'"'"'s process'
+echo '# upgrade, under a systemctl that knows the service'"'"'s process, while the stream runs'
 mkdir -p /run/systemd/system
+echo $pid >/mnt/main-pid
 cat >/usr/local/bin/systemctl <<SH
 #!/bin/sh
 echo "\$*" >>/mnt/systemctl
-case \$1 in show) echo $pid ;; esac
+case \$1 in show) cat /mnt/main-pid ;; esac
 SH
 chmod 0755 /usr/local/bin/systemctl
 PATH=/usr/local/bin:$PATH dpkg -i new.deb
 expect 'systemd reads the units anew' grep -qx daemon-reload /mnt/systemctl
-expect 'the program is the new one' sh -c 'understudy version | grep -q " 1\.2\.3 "' # the same bytes, packed as 1.3.0
+expect 'the program is the new one' sh -c 'understudy version | grep -q " 1\.3\.0 "'
 expect 'dpkg knows the new version' sh -c 'dpkg-query -W -f "\${Version}" understudy | grep -qx 1.3.0'
 expect 'the configuration is the administrator'"'"'s' grep -q "port: $port" /etc/understudy/understudy.yaml
 expect 'it is still the service'"'"'s alone' owned /etc/understudy/understudy.yaml 'understudy:understudy 600'
-ended "$pid" # it has handed over
-expect 'the state is still there' ls /var/lib/understudy/state-*.json
+until_so 'a new process serves' sh -c 'for p in $(pidof understudy); do [ "$(readlink /proc/$p/exe)" != /usr/bin/understudy ] || echo $p >/mnt/next; done; [ -s /mnt/next ]'
+next=$(cat /mnt/next)
+refuse 'it is the former one' [ "$next" = "$pid" ]
 healthy >/mnt/health
 cat /mnt/health
 expect 'what was counted is counted on' grep -q ', 1 request$' /mnt/health
-request
-next=$(pidof understudy)
-expect 'a new process serves' [ "$next" != "$pid" ]
-kill -TERM "$next"
-while kill -0 "$next" 2>/dev/null; do sleep 0.1; done # bounded by the test's own time
+request auto false >/mnt/answer
+expect 'it answers' grep -q 'from the real upstream' /mnt/answer
+expect 'the former process goes on for the stream' kill -0 "$pid"
+perl -MIO::Socket::INET -e 'my ($at) = $ARGV[0] =~ m(//(.*)); my $s = IO::Socket::INET->new($at) or die $!; print $s "GET /finish HTTP/1.0\r\n\r\n"; 1 while <$s>' "$upstream"
+wait "$client"
+expect 'the stream was not cut' sh -c 'grep -q "upstream, " /mnt/stream && grep -q "^data: .DONE.$" /mnt/stream && tail -c 5 /mnt/stream | tr "\r\n" "rn" | grep -qx 0rnrn'
+ended "$pid"
+request auto false >/mnt/answer
+expect 'the new one answers alone' grep -q 'from the real upstream' /mnt/answer
+expect 'the state is still there' sh -c 'ls /var/lib/understudy/state-*.json'
+echo "$next" >/mnt/main-pid
 
 echo '# remove'
-dpkg -r understudy
+cat >>/usr/local/bin/systemctl <<SH
+case \$1 in disable) kill -TERM $next; while kill -0 $next 2>/dev/null; do sleep 0.1; done ;; esac
+SH
+PATH=/usr/local/bin:$PATH dpkg -r understudy
+expect 'what ran was stopped' grep -qx 'disable --now understudy.socket understudy.service' /mnt/systemctl
+refuse 'anything of it runs' pidof understudy
 refuse 'the program is there' [ -e /usr/bin/understudy ]
 expect 'the configuration is kept' [ -e /etc/understudy/understudy.yaml ]
 expect 'the state is kept' [ -e /var/lib/understudy ]
 expect 'the user is kept' getent passwd understudy
 
 echo '# purge'
-dpkg -P understudy
+PATH=/usr/local/bin:$PATH dpkg -P understudy
 refuse 'the configuration is there' [ -e /etc/understudy ]
 refuse 'the state is there' [ -e /var/lib/understudy ]
 refuse 'the user is there' getent passwd understudy
-refuse 'anything else of it is there' sh -c 'find / -xdev -path /mnt -prune -o -path "*/understudy*" -path "/usr/*" -print | grep -v "^/usr/local/" | grep .'
+refuse 'anything else of it is there' sh -c 'find /usr /etc /var /run -xdev -path "*understudy*" | grep -v "^/usr/local/" | grep .'
 echo 'all of it went well'
