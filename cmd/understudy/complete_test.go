@@ -179,7 +179,7 @@ func TestTheAnswerToAScript(t *testing.T) {
 	}
 }
 
-// There is no PowerShell to run it in: its script is read here. It must ask as the
+// Where there is no PowerShell to run it in its script is read. It must ask as the
 // program answers, and close what it opens.
 func TestThePowerShellScript(t *testing.T) {
 	var out bytes.Buffer

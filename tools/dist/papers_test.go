@@ -145,8 +145,16 @@ func TestManagers(t *testing.T) {
 	if err := json.Unmarshal(manifest, &scoop); err != nil {
 		t.Fatal(err)
 	}
-	zip := archives(release.list)[Target{"windows", "amd64"}]
-	if got := scoop.Architecture["64bit"]; got.URL != sample.Download(zip.Name) || got.Hash != zip.SHA256() || scoop.Version != "1.2.3" || scoop.Bin != "understudy.exe" {
+	for _, b := range release.binaries {
+		if b.Target.OS != "windows" {
+			continue
+		}
+		zip, arch := archives(release.list)[b.Target], map[string]string{"amd64": "64bit", "arm64": "arm64"}[b.Target.Arch]
+		if got := scoop.Architecture[arch]; got.URL != sample.Download(zip.Name) || got.Hash != zip.SHA256() {
+			t.Errorf("%s: %+v", arch, got)
+		}
+	}
+	if scoop.Version != "1.2.3" || scoop.Bin != "understudy.exe" {
 		t.Errorf("%+v", scoop)
 	}
 }
