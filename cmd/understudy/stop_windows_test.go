@@ -95,16 +95,29 @@ func underway(ctx context.Context, t *testing.T, proxy string) (rest func() stri
 // refuses waits until nobody listens at an address any more.
 func refuses(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
-	for {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-		if ctx.Err() != nil {
-			t.Fatalf("%s is still listened at", address)
+	becomes(ctx, t, address+" is not listened at", func() bool { return !listens(ctx, address) })
+}
+
+func listens(ctx context.Context, address string) bool {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// becomes waits for a condition.
+func becomes(ctx context.Context, t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("it never was so: %s", what)
 		}
-		if err != nil {
-			return
-		}
-		conn.Close()
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -201,13 +214,7 @@ func TestServiceUnderItsManager(t *testing.T) {
 	if err := service.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for ctx.Err() == nil { // until it listens
-		if conn, err := new(net.Dialer).DialContext(ctx, "tcp", proxy); err == nil {
-			conn.Close()
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	becomes(ctx, t, "the service serves", func() bool { return listens(ctx, proxy) })
 	rest := underway(ctx, t, proxy)
 	if _, err := service.Control(svc.Stop); err != nil {
 		t.Fatal(err)
@@ -217,18 +224,14 @@ func TestServiceUnderItsManager(t *testing.T) {
 	if text := rest(); text != heldEnds {
 		t.Errorf("the stream ends with %q", text)
 	}
-	for ctx.Err() == nil {
-		status, err := service.Query()
-		if err != nil {
+	var status svc.Status
+	becomes(ctx, t, "the service has stopped", func() bool {
+		if status, err = service.Query(); err != nil {
 			t.Fatal(err)
 		}
-		if status.State == svc.Stopped {
-			if status.Win32ExitCode != 0 || status.ServiceSpecificExitCode != 0 {
-				t.Errorf("it ends with %d %d", status.Win32ExitCode, status.ServiceSpecificExitCode)
-			}
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
+		return status.State == svc.Stopped
+	})
+	if status.Win32ExitCode != 0 || status.ServiceSpecificExitCode != 0 {
+		t.Errorf("it ends with %d %d", status.Win32ExitCode, status.ServiceSpecificExitCode)
 	}
-	t.Error("it does not stop")
 }

@@ -102,8 +102,10 @@ func TestWindows(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
+	again := time.NewTicker(100 * time.Millisecond) // it looks at the file every two seconds
+	defer again.Stop()
 	for !lists(ctx, t, p.proxy, "later") {
-		time.Sleep(50 * time.Millisecond) // it looks at the file every two seconds
+		<-again.C
 	}
 	ask(t, p.proxy)
 
