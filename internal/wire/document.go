@@ -10,31 +10,37 @@ type nesting struct {
 	escape bool // behind a backslash in it
 }
 
+// bracketOrQuote marks the bytes that matter to the nesting of JSON.
+var bracketOrQuote = [256]bool{'"': true, '{': true, '[': true, '}': true, ']': true}
+
 // scan reads b up to the bracket that closes the outermost container, or all of it,
 // and returns how much that was.
 func (n *nesting) scan(b []byte) (read int, closed bool) {
-	quote := -1 // the first one at or after i, as far as it is known
 	for i := 0; i < len(b); i++ {
 		if n.text {
 			if n.escape {
 				n.escape = false
 				continue
 			}
-			if quote < i {
-				if quote = bytes.IndexByte(b[i:], '"'); quote < 0 {
-					quote = len(b)
-				} else {
-					quote += i
-				}
+			// A quote ends the text behind an even number of backslashes.
+			quote := bytes.IndexByte(b[i:], '"')
+			end := i + quote
+			if quote < 0 {
+				end = len(b)
 			}
-			if slash := bytes.IndexByte(b[i:quote], '\\'); slash >= 0 {
-				n.escape = true
-				i += slash
-				continue
+			slashes := end
+			for slashes > i && b[slashes-1] == '\\' {
+				slashes--
 			}
-			if i = quote; i < len(b) {
-				n.text = false
+			odd := (end-slashes)%2 != 0
+			if i = end; i == len(b) {
+				n.escape = odd
+				break
 			}
+			n.text = odd
+			continue
+		}
+		if !bracketOrQuote[b[i]] {
 			continue
 		}
 		switch b[i] {

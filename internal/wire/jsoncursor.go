@@ -22,6 +22,10 @@ import (
 func jsonSkip(b []byte, i int) int {
 	depth := 0
 	for i < len(b) {
+		if depth > 0 && !bracketOrQuote[b[i]] {
+			i++
+			continue
+		}
 		switch b[i] {
 		case '"':
 			i = jsonStringSkip(b, i)

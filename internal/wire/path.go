@@ -83,6 +83,29 @@ type Endpoint struct {
 // Kind is Other for every method but POST, since the same paths list, fetch and
 // delete by other methods; the dialect is the path's whatever the method.
 func ParseEndpoint(method, escapedPath, rawQuery string) Endpoint {
+	if e, ok := usual[escapedPath]; ok && method == "POST" && rawQuery == "" {
+		return e
+	}
+	return parseEndpoint(method, escapedPath, rawQuery)
+}
+
+// usual are the endpoints that nearly every request asks for, as they are read.
+var usual = func() map[string]Endpoint {
+	read := map[string]Endpoint{}
+	for _, path := range []string{"/v1/chat/completions", "/chat/completions", "/v1/completions", "/v1/responses", "/responses", "/v1/messages", "/v1/messages/count_tokens", "/v1/embeddings", "/api/chat", "/api/generate"} {
+		read[path] = parseEndpoint("POST", path, "")
+	}
+	return read
+}()
+
+// Usual says that a path is one of those that vendors' pages name, letter by letter:
+// it tells nothing of who sent it.
+func Usual(escapedPath string) bool {
+	_, ok := usual[escapedPath]
+	return ok
+}
+
+func parseEndpoint(method, escapedPath, rawQuery string) Endpoint {
 	p := splitPath(escapedPath)
 	e := Endpoint{Stream: queryAsksSSE(rawQuery)}
 	var kind Kind

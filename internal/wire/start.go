@@ -158,6 +158,10 @@ func jsonDue(w Want) bool {
 }
 
 func mediaType(contentType string) string {
+	switch contentType {
+	case "application/json", "text/event-stream": // which most are
+		return contentType
+	}
 	media, _, _ := strings.Cut(contentType, ";")
 	return strings.ToLower(strings.TrimSpace(media))
 }
