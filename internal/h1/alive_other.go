@@ -6,4 +6,6 @@ package h1
 // again.
 const Alive = false
 
+type liveness struct{}
+
 func (k *conn) alive() bool { return false }

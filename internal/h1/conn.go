@@ -22,10 +22,12 @@ type conn struct {
 	in     *bufio.Reader
 	since  time.Time // idle since
 
-	limited bool   // while a head is read
-	room    int64  // bytes that may still come for it
-	seen    []byte // what has come while it is read
+	limited bool    // while a head is read
+	room    int64   // bytes that may still come for it
+	seen    *[]byte // what has come while it is read
 	heard   func()
+
+	liveness
 }
 
 // Read reads for the buffered reader: it bounds a head, and tells of its bytes.
@@ -39,7 +41,7 @@ func (k *conn) Read(p []byte) (int, error) {
 	n, err := k.Conn.Read(p)
 	if k.limited {
 		k.room -= int64(n)
-		k.seen = append(k.seen, p[:n]...)
+		*k.seen = append(*k.seen, p[:n]...)
 	}
 	if n > 0 && k.limited && k.heard != nil {
 		k.heard()
@@ -51,38 +53,28 @@ func (k *conn) Read(p []byte) (int, error) {
 // upstream may answer before it has read so much.
 const writeAside = 64 << 10
 
-var heads = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+// joinBelow is the size up to which a body is copied behind the head, to go out with
+// it in one write.
+const joinBelow = 8 << 10
+
+// Buffers for heads, on the way out and on the way in.
+var (
+	heads = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+	seens = sync.Pool{New: func() any { return new([]byte) }}
+)
 
 // send writes the request and reads the answer's head.
 func (k *conn) send(ctx context.Context, req *http.Request, body [][]byte, hooks *Hooks) (*http.Response, error) {
-	stop := context.AfterFunc(ctx, func() { k.Conn.Close() })
+	stop := context.AfterFunc(ctx, k.shut)
 	k.heard = hooks.Heard
 	head := heads.Get().(*bytes.Buffer)
 	writeHead(head, req)
-	parts := make(net.Buffers, 0, 1+len(body))
-	parts = append(parts, head.Bytes())
-	for _, part := range body {
-		if len(part) > 0 {
-			parts = append(parts, part)
-		}
-	}
 	sent := new(atomic.Bool)
-	write := func() error {
-		err := k.write(parts, req.ContentLength)
-		heads.Put(head)
-		if err == nil {
-			sent.Store(true)
-			if hooks.Sent != nil {
-				hooks.Sent()
-			}
-		}
-		return err
-	}
 	var err error
 	if req.ContentLength >= writeAside {
-		go func() { _ = write() }() // ends at the latest when the connection is closed
+		go func() { _ = k.write(head, body, req.ContentLength, sent, hooks) }() // ends at the latest when the connection is closed
 	} else {
-		err = write()
+		err = k.write(head, body, req.ContentLength, sent, hooks)
 	}
 	// An upstream that refuses a request may close before it has read it all: what
 	// it said counts for more than that it could not be written.
@@ -102,19 +94,36 @@ func (k *conn) send(ctx context.Context, req *http.Request, body [][]byte, hooks
 	return nil, err
 }
 
+// shut closes the connection under whoever reads or writes.
+func (k *conn) shut() { k.Conn.Close() }
+
 // write writes head and body: in one system call where the system can, copied
 // together where they are small.
-func (k *conn) write(parts net.Buffers, length int64) error {
-	if len(parts) > 1 && length < 2<<10 {
-		head := parts[0]
-		for _, part := range parts[1:] {
-			head = append(head, part...)
+func (k *conn) write(head *bytes.Buffer, body [][]byte, length int64, sent *atomic.Bool, hooks *Hooks) (err error) {
+	defer heads.Put(head)
+	if length < joinBelow {
+		for _, part := range body {
+			head.Write(part)
 		}
-		_, err := k.Conn.Write(head)
+		_, err = k.Conn.Write(head.Bytes())
+	} else {
+		parts := make(net.Buffers, 0, 1+len(body))
+		parts = append(parts, head.Bytes())
+		for _, part := range body {
+			if len(part) > 0 {
+				parts = append(parts, part)
+			}
+		}
+		_, err = parts.WriteTo(k.Conn)
+	}
+	if err != nil {
 		return err
 	}
-	_, err := parts.WriteTo(k.Conn)
-	return err
+	sent.Store(true)
+	if hooks.Sent != nil {
+		hooks.Sent()
+	}
+	return nil
 }
 
 // writeHead writes request line and header, names in order.
@@ -142,11 +151,13 @@ func writeHead(b *bytes.Buffer, req *http.Request) {
 // many as there is room for.
 func (k *conn) head(req *http.Request, heard func()) (*http.Response, error) {
 	k.room = maxHead
+	k.seen = seens.Get().(*[]byte)
+	defer k.forget()
 	for {
-		k.limited, k.seen = true, k.seen[:0]
+		k.limited, *k.seen = true, (*k.seen)[:0]
 		if n := k.in.Buffered(); n > 0 {
 			before, _ := k.in.Peek(n) // the rest of what came with a 1xx
-			k.seen = append(k.seen, before...)
+			*k.seen = append(*k.seen, before...)
 		}
 		resp, err := http.ReadResponse(k.in, req)
 		k.limited = false
@@ -157,10 +168,7 @@ func (k *conn) head(req *http.Request, heard func()) (*http.Response, error) {
 			if resp.Close {
 				// net/http drops the header where it says "close", and with it the
 				// names of the headers that end with the connection.
-				resp.Header["Connection"] = connectionLines(k.seen)
-			}
-			if cap(k.seen) > 8<<10 {
-				k.seen = nil
+				resp.Header["Connection"] = connectionLines(*k.seen)
 			}
 			return resp, nil
 		}
@@ -192,6 +200,14 @@ func bodiless(resp *http.Response) bool {
 	}
 	length := resp.Header.Get("Content-Length")
 	return length != "" && length != "0" || len(resp.TransferEncoding) > 0 || resp.Header["Transfer-Encoding"] != nil
+}
+
+// forget gives back what has been seen of a head, unless that was a large one.
+func (k *conn) forget() {
+	if cap(*k.seen) <= 8<<10 {
+		seens.Put(k.seen)
+	}
+	k.seen = nil
 }
 
 // answer gives the body a life of its own: read to its end, it gives the connection
