@@ -199,10 +199,9 @@ type marks struct {
 
 // attempt sends the request to one candidate and judges the answer; exactly one of
 // the results is not nil. It has no ResponseWriter.
-func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain *route.Chain, c *route.Candidate, id identity, chainLeft time.Duration, m *marks, d probe.Delivery, learn *learner) (*probe.Exchange, *probe.Failure) {
-	b := budget(s, req, c, chainLeft)
-	clock := probe.NewClock(ctx, b)
-	out := req.outgoing(clock.Context(), s, chain, c, id)
+func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *seat, d probe.Delivery) (*probe.Exchange, *probe.Failure) {
+	c, clock, m := at.c, at.clock, at.m
+	out := req.outgoing(clock.Context(), s, chain, c, at.id)
 	wires := h.transports.get(c.Proxy)
 	var resp *http.Response
 	var err error
@@ -227,10 +226,10 @@ func (h *Handler) attempt(ctx context.Context, s *Snapshot, req *request, chain 
 		ask.AcceptEncoding = nil
 	}
 	ask.Delivery, ask.Progress, ask.Keep, ask.Share = d, m.progress, m.kept, req.share
-	if learn != nil {
-		ask.Want.Seen = learn.seen
+	if at.learn != nil {
+		ask.Want.Seen = at.learn.seen
 	}
-	return probe.Judge(clock, resp, ask, b)
+	return probe.Judge(clock, resp, ask, at.budget)
 }
 
 // died says that an attempt on a kept connection ended before any byte of an answer
@@ -325,11 +324,14 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 }
 
 // budget is what one attempt may take.
-func budget(s *Snapshot, req *request, c *route.Candidate, chainLeft time.Duration) probe.Budget {
-	b := probe.Budget{Connect: c.Connect, Hold: s.Config.Server.HoldBytes, Chain: chainLeft, Total: c.Nonstream}
-	if req.stream {
+func (r *run) budget(c *route.Candidate) probe.Budget {
+	b := probe.Budget{Connect: c.Connect, Hold: r.s.Config.Server.HoldBytes, Chain: r.left(), Total: c.Nonstream}
+	switch {
+	case r.req.upgrade:
+		b.Stall, b.Total = c.Stall, c.Stream
+	case r.req.stream:
 		b.Stall, b.Total, b.Content = c.Stall, c.Stream, c.Content
-	} else if c.StallAlways {
+	case c.StallAlways:
 		b.Stall = c.Stall
 	}
 	return b

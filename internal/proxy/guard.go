@@ -84,7 +84,7 @@ func (s *Snapshot) enter(out http.Header, r *http.Request, c *client) *answer {
 		return invalid(http.StatusForbidden, "unknown_host", fmt.Sprintf("Host '%s' is not one of this program's; if it is, add allowed_hosts: [%s] to the server section", host, host))
 	}
 	foreign := site == "cross-site" || site == "same-site"
-	if u, err := url.Parse(origin); origin == "" || err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) {
+	if origin == "" || samePlace(origin, r.Host) {
 		// No page's, or one that this listener served.
 		listed = listed || !foreign
 	}
@@ -96,6 +96,12 @@ func (s *Snapshot) enter(out http.Header, r *http.Request, c *client) *answer {
 		add = fmt.Sprintf("add cors_origins: [\"%s\"] to the server section", s.Redact.Quote(origin, 100))
 	}
 	return invalid(http.StatusForbidden, "origin_not_allowed", "requests from web pages of other origins are refused; to let this one in, "+add)
+}
+
+// samePlace says whether an Origin is what a Host header names.
+func samePlace(origin, host string) bool {
+	u, err := url.Parse(origin)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 }
 
 // listed says whether an Origin is one of cors_origins; "null" never is.

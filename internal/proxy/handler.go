@@ -148,10 +148,18 @@ func (h *Handler) begin(w http.ResponseWriter, s *Snapshot, req *request, chain 
 	if r.deliver == "complete" && req.stream && req.endpoint.Generation && !req.endpoint.Array && req.endpoint.Dialect != wire.Ollama {
 		r.early = newEarly(w, req.id)
 	}
-	r.record = stats.Record{ID: req.id, Model: chain.Model, Client: req.client, Method: req.method, Path: r.redact.Quote(req.path, 300),
+	r.record = stats.Record{ID: req.id, Model: chain.Model, Client: req.client, Method: req.method, Path: r.path(),
 		Dialect: req.endpoint.Dialect.String(), Stream: req.stream, Ignored: req.ignored, Start: req.start, Winner: -1,
 		Ending: stats.Cancelled, Usage: stats.NoUsage()}
 	return r
+}
+
+// path is the request's, for people.
+func (r *run) path() string {
+	if wire.Usual(r.req.path) {
+		return r.req.path
+	}
+	return r.redact.Quote(r.req.path, 300)
 }
 
 // finish sends what the race came to. An answer that broke off ends with an abort:

@@ -151,12 +151,13 @@ type quoter struct {
 	base    *Redactor
 	secrets []string
 	full    *Redactor // base and secrets; nil until it is needed
+	least   int       // bytes below which a text can hold none of secrets; 0 = not reckoned yet
 }
 
 // know adds secrets of the running request.
 func (q *quoter) know(secrets []string) {
 	if len(secrets) > 0 {
-		q.secrets, q.full = append(q.secrets, secrets...), nil
+		q.secrets, q.full, q.least = append(q.secrets, secrets...), nil, 0
 	}
 }
 
@@ -172,16 +173,20 @@ func (q *quoter) Quote(text string, max int) string {
 // so can hold none: no escape makes a text shorter than what it stands for. Names
 // of models and candidates mostly are, and they stand in every line of the log.
 func (q *quoter) tooShort(text string) bool {
-	for _, secret := range q.secrets {
-		scheme, bare, found := strings.Cut(secret, " ")
-		if !found {
-			bare = secret
-		}
-		if strings.EqualFold(scheme, "basic") || len(text) >= min(len(strings.TrimSpace(bare)), beginning) {
-			return false
+	if q.least == 0 {
+		q.least = beginning
+		for _, secret := range q.secrets {
+			scheme, bare, found := strings.Cut(secret, " ")
+			if !found {
+				bare = secret
+			}
+			if strings.EqualFold(scheme, "basic") {
+				bare = "" // what is in it may be of any length
+			}
+			q.least = min(q.least, max(1, len(strings.TrimSpace(bare))))
 		}
 	}
-	return true
+	return len(text) < q.least
 }
 
 // Hide is Redactor.Hide with the request's own secrets.

@@ -197,6 +197,9 @@ func head(dst http.Header, x *probe.Exchange) {
 
 // trailers passes on what came after the body, but for what stops here.
 func trailers(dst, upstream http.Header) {
+	if len(upstream) == 0 {
+		return
+	}
 	passed := http.Header{}
 	returnable(passed, upstream)
 	for name, values := range passed {

@@ -28,14 +28,17 @@ func (r *run) report() {
 	if !r.h.log.Enabled(context.Background(), level) {
 		return
 	}
-	r.h.log.LogAttrs(context.Background(), level, "request", r.summary()...)
+	// Logger.LogAttrs would walk the stack for a place in the source that no line shows.
+	var few [15]slog.Attr
+	line := slog.NewRecord(time.Now(), level, "request", 0)
+	line.AddAttrs(r.summary(few[:0])...)
+	_ = r.h.log.Handler().Handle(context.Background(), line) // a log that cannot be written stops nothing
 }
 
 // summary is the log line of a finished request. What an answer did not report is
-// left out: no number stands for "unknown".
-func (r *run) summary() []slog.Attr {
+// left out: no number stands for "unknown". The attributes are appended.
+func (r *run) summary(attrs []slog.Attr) []slog.Attr {
 	rec := &r.record
-	attrs := make([]slog.Attr, 0, 15)
 	attrs = append(attrs, slog.String("id", rec.ID), slog.String("model", r.redact.Quote(rec.Model, 200)), slog.String("ending", rec.Ending.String()),
 		slog.Int("status", rec.Status), slog.Int("attempts", len(rec.Tries)), slog.Duration("took", rec.End.Round(time.Millisecond)))
 	if rec.FirstContent > 0 && rec.Stream {

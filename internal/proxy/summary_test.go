@@ -36,7 +36,7 @@ func TestTheSummaryLeavesOutWhatIsUnknown(t *testing.T) {
 			}
 			return a
 		}}))
-		log.LogAttrs(t.Context(), slog.LevelInfo, "request", r.summary()...)
+		log.LogAttrs(t.Context(), slog.LevelInfo, "request", r.summary(nil)...)
 		if got := strings.TrimSpace(out.String()); got != c.want {
 			t.Errorf("%s\nand not\n%s", got, c.want)
 		}

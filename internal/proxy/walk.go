@@ -25,13 +25,16 @@ type walk struct {
 	last     bool                     // the queue is passed, now
 	made     map[*route.Candidate]int // attempts made at those that are in the queue again
 	running  []*seat
-	waiting  []*seat // until they are tried again
-	lost     []*seat // given up, and not ended yet
-	reports  chan report
-	proved   chan struct{} // some held answer has shown to be good
+	waiting  []*seat       // until they are tried again
+	lost     []*seat       // given up, and not ended yet
+	reported []report      // of attempts made in line
+	reports  chan report   // of those that run beside this; nil while none has been made
+	proved   chan struct{} // some held answer has shown to be good; nil where nobody hedges
 	width    int           // attempts at once: 1, and one more for every hedge begun
 	hedgeAt  time.Time     // when the next attempt starts beside the running ones; zero = never
 	queueing queueing      // for room, where everybody who is left is at a limit
+	most     int           // candidates in the plan
+	few      [1]report     // where reported begins
 }
 
 // seat is one candidate's turn in a walk.
@@ -42,8 +45,9 @@ type seat struct {
 	id     identity
 	m      *marks
 	learn  *learner
-	cancel context.CancelCauseFunc
-	due    time.Time // when it is tried again
+	budget probe.Budget // of the running attempt
+	clock  *probe.Clock // runs it
+	due    time.Time    // when it is tried again
 }
 
 // report is what an attempt came to.
@@ -72,8 +76,11 @@ func (r *run) walk(ctx context.Context) result {
 	if refusal != nil {
 		return result{answer: refusal}
 	}
-	// Everybody may be asked once more while an attempt that was given up still ends.
-	w := &walk{run: r, ctx: ctx, width: 1, reports: make(chan report, 2*len(plan.Steps)+2), proved: make(chan struct{}, 1)}
+	w := &walk{run: r, ctx: ctx, width: 1, most: len(plan.Steps)}
+	w.reported = w.few[:0]
+	if w.hedge != nil {
+		w.proved = make(chan struct{}, 1)
+	}
 	if len(plan.Steps) == 0 && r.s.Config.Server.WhenAllFrozen == "try_soonest" {
 		w.soonest()
 	}
@@ -125,10 +132,10 @@ func (w *walk) loop() result {
 
 // wait waits for a report, or does what comes due before one.
 func (w *walk) wait() (report, bool) {
-	select {
-	case rep := <-w.reports: // an attempt made in line has reported already
+	if len(w.reported) > 0 {
+		rep := w.reported[0]
+		w.reported = slices.Delete(w.reported, 0, 1)
 		return rep, !w.buried(rep)
-	default:
 	}
 	var due <-chan time.Time
 	if at := w.nextDue(); !at.IsZero() {
@@ -292,10 +299,10 @@ func (w *walk) attempt(s *seat) {
 	w.begun(s.c)
 	w.round++
 	s.m, s.learn = &marks{start: time.Now(), kept: w.bodies.collect()}, w.learn(s.c)
-	ctx, cancel := context.WithCancelCause(w.ctx)
-	s.cancel = cancel
+	s.budget = w.budget(s.c)
+	s.clock = probe.NewClock(w.ctx, s.budget)
 	w.running = append(w.running, s)
-	left, d := w.left(), w.delivered()
+	d := w.delivered()
 	if w.hedge != nil {
 		s.m.progress = new(probe.Progress)
 		d.Proved = func() {
@@ -305,30 +312,36 @@ func (w *walk) attempt(s *seat) {
 			}
 		}
 	}
-	do := func() {
-		rep := report{seat: s}
-		defer func() {
-			if fault := recover(); fault != nil {
-				cancel(nil)
-				w.h.mourn(w.s, w.req.id, fault)
-				rep = report{seat: s, f: &probe.Failure{Kind: probe.BadStream, Phase: probe.Probe, Fault: wire.FaultServer, Text: "an internal error while it was tried"}}
-			}
-			w.reports <- rep
-		}()
-		if w.req.upgrade {
-			rep.up, rep.f = w.h.handshake(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m)
-		} else {
-			rep.x, rep.f = w.h.attempt(ctx, w.s, w.req, w.chain, s.c, s.id, left, s.m, d, s.learn)
-		}
-	}
 	if w.hedge == nil && w.early == nil {
-		do()
+		w.reported = append(w.reported, w.perform(s, d))
 		return
 	}
 	if len(w.running) == 1 {
 		w.armHedge(s.m.start)
 	}
-	go do() // ends with the attempt; its report always has room
+	if w.reports == nil {
+		// Everybody may be asked once more while an attempt that was given up still ends.
+		w.reports = make(chan report, 2*w.most+2)
+	}
+	go func() { w.reports <- w.perform(s, d) }() // ends with the attempt; its report always has room
+}
+
+// perform makes a seat's attempt. Of the walk it touches nothing but what never changes.
+func (w *walk) perform(s *seat, d probe.Delivery) (rep report) {
+	rep.seat = s
+	defer func() {
+		if fault := recover(); fault != nil {
+			s.clock.Cancel(nil)
+			w.h.mourn(w.s, w.req.id, fault)
+			rep = report{seat: s, f: &probe.Failure{Kind: probe.BadStream, Phase: probe.Probe, Fault: wire.FaultServer, Text: "an internal error while it was tried"}}
+		}
+	}()
+	if w.req.upgrade {
+		rep.up, rep.f = w.h.handshake(w.s, w.req, w.chain, s)
+	} else {
+		rep.x, rep.f = w.h.attempt(w.s, w.req, w.chain, s, d)
+	}
+	return rep
 }
 
 // judge takes a report: the answer to release, or what follows from a failure.
@@ -383,6 +396,10 @@ func (w *walk) settle(rep report) {
 // in the background, since a connection may take a moment to end.
 func (w *walk) cancelRest(cause error) {
 	w.cut(w.running, cause)
+	for _, rep := range w.reported {
+		w.buried(rep)
+	}
+	w.reported = nil
 	if len(w.lost) == 0 {
 		return
 	}
@@ -398,7 +415,7 @@ func (w *walk) cancelRest(cause error) {
 // cut gives attempts up.
 func (w *walk) cut(seats []*seat, cause error) {
 	for _, s := range slices.Clone(seats) {
-		s.cancel(cause)
+		s.clock.Cancel(cause)
 		t := s.entry(time.Now())
 		t.Verdict, t.Text = stats.Abandoned, cause.Error()
 		w.record.Tries = append(w.record.Tries, t)

@@ -1,14 +1,12 @@
 package proxy
 
 import (
-	"context"
 	"crypto/sha1"
 	"encoding/base64"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"understudy/internal/probe"
 	"understudy/internal/route"
@@ -120,10 +118,9 @@ func (u *upgraded) close() {
 
 // handshake asks one candidate for a WebSocket; exactly one of the results is not
 // nil. Like attempt it has no ResponseWriter.
-func (h *Handler) handshake(ctx context.Context, s *Snapshot, req *request, chain *route.Chain, c *route.Candidate, id identity, chainLeft time.Duration, m *marks) (*upgraded, *probe.Failure) {
-	b := probe.Budget{Connect: c.Connect, Stall: c.Stall, Total: c.Stream, Chain: chainLeft, Hold: s.Config.Server.HoldBytes}
-	clock := probe.NewClock(ctx, b)
-	out := req.outgoing(clock.Context(), s, chain, c, id)
+func (h *Handler) handshake(s *Snapshot, req *request, chain *route.Chain, at *seat) (*upgraded, *probe.Failure) {
+	c, clock, m := at.c, at.clock, at.m
+	out := req.outgoing(clock.Context(), s, chain, c, at.id)
 	out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	resp, err := sendTraced(h.transports.get(c.Proxy).upgrade, clock, m, out)
 	if err != nil {
@@ -137,7 +134,7 @@ func (h *Handler) handshake(ctx context.Context, s *Snapshot, req *request, chai
 	}
 	conn, writable := resp.Body.(io.ReadWriteCloser)
 	if resp.StatusCode != http.StatusSwitchingProtocols || !writable || !webSocket(resp.Header) || !accepts(req.header, resp.Header) {
-		return nil, probe.NoUpgrade(clock, resp, req.ask(s, c), b)
+		return nil, probe.NoUpgrade(clock, resp, req.ask(s, c), at.budget)
 	}
 	clock.Release(0)
 	return &upgraded{resp.Header, conn, clock}, nil
