@@ -178,16 +178,35 @@ func appendText(b []byte, text string) []byte {
 	return strconv.AppendQuote(b, text)
 }
 
+// What a byte stops: a text that is written as it is, or one that is one word too.
+const stopsText, stopsWord byte = 1, 2
+
+// ascii says of each byte what it stops. What is no ASCII has to be looked at closer.
+var ascii = func() (t [256]byte) {
+	for c := range t {
+		switch {
+		case c < ' ', c >= 0x7f, c == '"':
+			t[c] = stopsText
+		case c == ' ', c == '=':
+			t[c] = stopsWord
+		}
+	}
+	return t
+}()
+
 // printable says whether a text can be written as it is; as one word, if that is
 // asked for.
 func printable(text string, word bool) bool {
+	stops := stopsText
+	if word {
+		stops |= stopsWord
+	}
 	i := 0
-	for ; i < len(text); i++ {
-		if c := text[i]; c >= utf8.RuneSelf {
-			break
-		} else if c < ' ' || c == 0x7f || c == '"' || word && (c == ' ' || c == '=') {
-			return false
-		}
+	for i < len(text) && ascii[text[i]]&stops == 0 {
+		i++
+	}
+	if i == len(text) {
+		return true
 	}
 	text = text[i:]
 	for i, c := range text {

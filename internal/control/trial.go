@@ -148,7 +148,7 @@ func (q *Suppose) failure(s *proxy.Snapshot) (*probe.Failure, error) {
 	endpoint := wire.ParseEndpoint("POST", q.Path, "")
 	ask := probe.Ask{Method: "POST", Want: wire.Want{Kind: endpoint.Kind, Stream: q.Stream, Array: endpoint.Array, MinChars: s.Config.Server.MinContentChars,
 		Judged: endpoint.Generation, ErrorIsFailure: true}}
-	_, f := probe.Rehearse(context.Background(), q.Status, q.Header, q.Body, ask)
+	_, f := probe.Rehearse(context.Background(), q.Status, q.Header, q.Body, &ask)
 	if f == nil {
 		return nil, errHealthy
 	}

@@ -17,6 +17,9 @@ const (
 	maxIdle = 512
 	// idleTime is how long an unused connection is kept.
 	idleTime = 90 * time.Second
+	// readAhead is the size of a connection's read buffer. Every stream holds one for
+	// as long as it runs, and what is larger is read past it.
+	readAhead = 2 << 10
 	// maxHead bounds an answer's head, with the 1xx answers before it.
 	maxHead = 1 << 20
 )
@@ -24,13 +27,17 @@ const (
 // ErrHeadTooLarge is an answer whose head does not end.
 var ErrHeadTooLarge = errors.New("the answer's head is too large")
 
-// Hooks are told how far a request has come. Nil functions are not called; the
-// others may be called from another goroutine while RoundTrip runs.
-type Hooks struct {
-	Connecting func()            // a new connection is needed
-	Connected  func(reused bool) // a connection is there
-	Sent       func()            // the request's last byte has been written
-	Heard      func()            // bytes of the answer's head have come, or a 1xx answer
+// A Watcher is told how far a request has come; it may be called from another
+// goroutine while RoundTrip runs.
+type Watcher interface {
+	// Connecting says that a new connection is needed.
+	Connecting()
+	// Connected says that a connection is there, and whether it was used before.
+	Connected(reused bool)
+	// Sent says that the request's last byte has been written.
+	Sent()
+	// Heard says that bytes of the answer's head have come, or a 1xx answer.
+	Heard()
 }
 
 // A Client keeps connections. Its methods may be called from any goroutine.
@@ -39,8 +46,8 @@ type Client struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	mu    sync.Mutex
-	idle  map[string][]*conn // by address, most recently used last
-	sweep *time.Timer        // closes what has been idle for too long; nil while nothing is idle
+	idle  map[string]*[]*conn // by address, most recently used last
+	sweep *time.Timer         // closes what has been idle for too long; nil while nothing is idle
 }
 
 // RoundTrip sends a request and returns the answer when its head is there; the
@@ -48,12 +55,12 @@ type Client struct {
 // in parts, which are not copied and must not change before the answer's body is
 // closed. fresh demands a connection that was never used. When ctx is done the
 // connection is closed, the body's reading too.
-func (c *Client) RoundTrip(ctx context.Context, req *http.Request, body [][]byte, fresh bool, hooks *Hooks) (*http.Response, error) {
-	k, err := c.get(ctx, address(req), fresh, hooks)
+func (c *Client) RoundTrip(ctx context.Context, req *http.Request, body [][]byte, fresh bool, watch Watcher) (*http.Response, error) {
+	k, err := c.get(ctx, address(req), fresh, watch)
 	if err != nil {
 		return nil, err
 	}
-	return k.send(ctx, req, body, hooks)
+	return k.send(ctx, req, body, watch)
 }
 
 // address is where a request goes.
@@ -66,7 +73,7 @@ func address(req *http.Request) string {
 }
 
 // get returns a kept connection, or a new one.
-func (c *Client) get(ctx context.Context, addr string, fresh bool, hooks *Hooks) (*conn, error) {
+func (c *Client) get(ctx context.Context, addr string, fresh bool, watch Watcher) (*conn, error) {
 	for !fresh {
 		k := c.take(addr)
 		if k == nil {
@@ -76,23 +83,17 @@ func (c *Client) get(ctx context.Context, addr string, fresh bool, hooks *Hooks)
 			k.Close()
 			continue
 		}
-		if hooks.Connected != nil {
-			hooks.Connected(true)
-		}
+		watch.Connected(true)
 		return k, nil
 	}
-	if hooks.Connecting != nil {
-		hooks.Connecting()
-	}
+	watch.Connecting()
 	nc, err := c.Dial(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	if hooks.Connected != nil {
-		hooks.Connected(false)
-	}
+	watch.Connected(false)
 	k := &conn{Conn: nc, client: c, addr: addr}
-	k.in = bufio.NewReader(k)
+	k.in = bufio.NewReaderSize(k, readAhead)
 	return k, nil
 }
 
@@ -101,12 +102,13 @@ func (c *Client) take(addr string) *conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	kept := c.idle[addr]
-	if len(kept) == 0 {
+	if kept == nil || len(*kept) == 0 {
 		return nil
 	}
-	k := kept[len(kept)-1]
-	kept[len(kept)-1] = nil
-	c.idle[addr] = kept[:len(kept)-1]
+	last := len(*kept) - 1
+	k := (*kept)[last]
+	(*kept)[last] = nil
+	*kept = (*kept)[:last]
 	return k
 }
 
@@ -115,14 +117,19 @@ func (c *Client) put(k *conn) {
 	k.since = time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.idle[k.addr]) >= maxIdle {
+	if c.idle == nil {
+		c.idle = map[string]*[]*conn{}
+	}
+	kept := c.idle[k.addr]
+	if kept == nil {
+		kept = new([]*conn)
+		c.idle[k.addr] = kept
+	}
+	if len(*kept) >= maxIdle {
 		k.Close()
 		return
 	}
-	if c.idle == nil {
-		c.idle = map[string][]*conn{}
-	}
-	c.idle[k.addr] = append(c.idle[k.addr], k)
+	*kept = append(*kept, k)
 	if c.sweep == nil {
 		c.sweep = time.AfterFunc(idleTime, c.expire)
 	}
@@ -135,16 +142,14 @@ func (c *Client) expire() {
 	oldest, left := time.Now().Add(-idleTime), 0
 	for addr, kept := range c.idle {
 		n := 0
-		for n < len(kept) && !kept[n].since.After(oldest) {
-			kept[n].Close()
+		for n < len(*kept) && !(*kept)[n].since.After(oldest) {
+			(*kept)[n].Close()
 			n++
 		}
-		if kept = append([]*conn(nil), kept[n:]...); len(kept) == 0 {
+		if *kept = append([]*conn(nil), (*kept)[n:]...); len(*kept) == 0 {
 			delete(c.idle, addr)
-		} else {
-			c.idle[addr] = kept
 		}
-		left += len(kept)
+		left += len(*kept)
 	}
 	if c.sweep = nil; left > 0 {
 		c.sweep = time.AfterFunc(idleTime/3, c.expire)
@@ -156,7 +161,7 @@ func (c *Client) CloseIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, kept := range c.idle {
-		for _, k := range kept {
+		for _, k := range *kept {
 			k.Close()
 		}
 	}

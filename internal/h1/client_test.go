@@ -121,7 +121,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	for i := range 5 {
 		var reused []bool
 		r, parts := post(addr, []byte(`{"model":`), []byte(`"m"`), []byte(`}`))
-		resp, err := k.RoundTrip(t.Context(), r, parts, false, &Hooks{Connected: func(again bool) { reused = append(reused, again) }})
+		resp, err := k.RoundTrip(t.Context(), r, parts, false, told{connected: func(again bool) { reused = append(reused, again) }})
 		got := text(t, resp, err)
 		want := "POST /v1/x HTTP/1.1\r\nHost: " + addr + "\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n" + `{"model":"m"}`
 		if got != want {
@@ -134,7 +134,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	if accepted.Load() != 1 {
 		t.Errorf("%d connections", accepted.Load())
 	}
-	resp, err := k.RoundTrip(t.Context(), get(addr), nil, true, &Hooks{})
+	resp, err := k.RoundTrip(t.Context(), get(addr), nil, true, told{})
 	if text(t, resp, err); accepted.Load() != 2 {
 		t.Errorf("a fresh connection was asked for; there are %d", accepted.Load())
 	}
@@ -160,13 +160,13 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 				readRequest(c)
 			})
 			k := client(t)
-			resp, err := k.RoundTrip(t.Context(), get(addr), nil, false, &Hooks{})
+			resp, err := k.RoundTrip(t.Context(), get(addr), nil, false, told{})
 			text(t, resp, err)
 			close(killed)
 			for k.idleAlive(addr) { // until the death has arrived
 				runtime.Gosched()
 			}
-			resp, err = k.RoundTrip(t.Context(), get(addr), nil, false, &Hooks{})
+			resp, err = k.RoundTrip(t.Context(), get(addr), nil, false, told{})
 			if got := text(t, resp, err); got != "ok" || accepted.Load() != 2 {
 				t.Errorf("%q over %d connections", got, accepted.Load())
 			}
@@ -178,7 +178,7 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 func (c *Client) idleAlive(addr string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.idle[addr][0].alive()
+	return c.kept(addr)[0].alive()
 }
 
 func TestWhatIsKeptAndWhatIsNot(t *testing.T) {
@@ -218,7 +218,7 @@ func TestWhatIsKeptAndWhatIsNot(t *testing.T) {
 				}
 			})
 			k := client(t)
-			resp, err := k.RoundTrip(t.Context(), get(addr), nil, false, &Hooks{})
+			resp, err := k.RoundTrip(t.Context(), get(addr), nil, false, told{})
 			if err == nil {
 				var text []byte
 				text, err = io.ReadAll(resp.Body)
@@ -242,7 +242,7 @@ func TestWhatIsKeptAndWhatIsNot(t *testing.T) {
 			if c.fails {
 				return
 			}
-			resp, err = k.RoundTrip(t.Context(), get(addr), nil, false, &Hooks{})
+			resp, err = k.RoundTrip(t.Context(), get(addr), nil, false, told{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -300,10 +300,10 @@ func TestWhatIsLeftOverIsNobodysAnswer(t *testing.T) {
 			k := client(t)
 			r, _ := http.NewRequest(c.method, "http://"+addr+"/v1/x", nil)
 			r.ContentLength = int64(len(c.body))
-			resp, err := k.RoundTrip(t.Context(), r, [][]byte{c.body}, false, &Hooks{})
+			resp, err := k.RoundTrip(t.Context(), r, [][]byte{c.body}, false, told{})
 			text(t, resp, err)
 			var again bool
-			resp, err = k.RoundTrip(t.Context(), get(addr), nil, false, &Hooks{Connected: func(reused bool) { again = reused; close(asked) }})
+			resp, err = k.RoundTrip(t.Context(), get(addr), nil, false, told{connected: func(reused bool) { again = reused; close(asked) }})
 			if got := text(t, resp, err); got != "mine" || again != c.kept || (accepted.Load() == 1) != c.kept {
 				t.Errorf("the next answer is %q, on a kept connection: %v, of %d", got, again, accepted.Load())
 			}
@@ -326,7 +326,7 @@ func TestACancelledRequestClosesItsConnection(t *testing.T) {
 			k := client(t)
 			sent := make(chan struct{})
 			go func() { <-sent; cancel(boom) }()
-			resp, err := k.RoundTrip(ctx, get(addr), nil, false, &Hooks{Sent: func() {
+			resp, err := k.RoundTrip(ctx, get(addr), nil, false, told{sent: func() {
 				if answer == "" {
 					close(sent)
 				}
@@ -359,13 +359,13 @@ func TestAnEarlyAnswerIsHeard(t *testing.T) {
 	})
 	k := client(t)
 	r, parts := post(addr, bytes.Repeat([]byte("x"), 20<<20))
-	resp, err := k.RoundTrip(t.Context(), r, parts, false, &Hooks{})
+	resp, err := k.RoundTrip(t.Context(), r, parts, false, told{})
 	if got := text(t, resp, err); got != "big" || resp.StatusCode != 413 {
 		t.Errorf("%d %q", resp.StatusCode, got)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if n := len(k.idle[addr]); n > 1 || accepted.Load() != 1 {
+	if n := len(k.kept(addr)); n > 1 || accepted.Load() != 1 {
 		t.Errorf("%d kept", n)
 	}
 }
@@ -380,7 +380,7 @@ func TestLargeBodiesArriveWhole(t *testing.T) {
 	k := client(t)
 	want := bytes.Repeat([]byte("0123456789"), 300_000)
 	r, parts := post(addr, want[:1], want[1:2_000_000], nil, want[2_000_000:])
-	resp, err := k.RoundTrip(t.Context(), r, parts, false, &Hooks{})
+	resp, err := k.RoundTrip(t.Context(), r, parts, false, told{})
 	if got := text(t, resp, err); got != string(want) {
 		t.Errorf("%d bytes came back, want %d", len(got), len(want))
 	}
@@ -396,10 +396,10 @@ func TestIdleConnectionsExpire(t *testing.T) {
 		}
 	})
 	k := client(t)
-	resp, err := k.RoundTrip(t.Context(), get(addr), nil, false, &Hooks{})
+	resp, err := k.RoundTrip(t.Context(), get(addr), nil, false, told{})
 	text(t, resp, err)
 	k.mu.Lock()
-	k.idle[addr][0].since = time.Now().Add(-2 * idleTime)
+	k.kept(addr)[0].since = time.Now().Add(-2 * idleTime)
 	k.mu.Unlock()
 	k.expire()
 	k.mu.Lock()
@@ -407,4 +407,33 @@ func TestIdleConnectionsExpire(t *testing.T) {
 	if len(k.idle) != 0 || k.sweep != nil {
 		t.Errorf("still kept: %v", k.idle)
 	}
+}
+
+// told is a Watcher that calls the functions it has.
+type told struct {
+	connected func(reused bool)
+	sent      func()
+}
+
+func (told) Connecting() {}
+func (told) Heard()      {}
+
+func (t told) Connected(reused bool) {
+	if t.connected != nil {
+		t.connected(reused)
+	}
+}
+
+func (t told) Sent() {
+	if t.sent != nil {
+		t.sent()
+	}
+}
+
+// kept are the connections kept for an address. c.mu is held.
+func (c *Client) kept(addr string) []*conn {
+	if kept := c.idle[addr]; kept != nil {
+		return *kept
+	}
+	return nil
 }

@@ -25,7 +25,7 @@ type conn struct {
 	limited bool    // while a head is read
 	room    int64   // bytes that may still come for it
 	seen    *[]byte // what has come while it is read
-	heard   func()
+	watch   Watcher // of the request that runs
 
 	liveness
 }
@@ -43,8 +43,8 @@ func (k *conn) Read(p []byte) (int, error) {
 		k.room -= int64(n)
 		*k.seen = append(*k.seen, p[:n]...)
 	}
-	if n > 0 && k.limited && k.heard != nil {
-		k.heard()
+	if n > 0 && k.limited {
+		k.watch.Heard()
 	}
 	return n, err
 }
@@ -64,21 +64,21 @@ var (
 )
 
 // send writes the request and reads the answer's head.
-func (k *conn) send(ctx context.Context, req *http.Request, body [][]byte, hooks *Hooks) (*http.Response, error) {
+func (k *conn) send(ctx context.Context, req *http.Request, body [][]byte, watch Watcher) (*http.Response, error) {
 	stop := context.AfterFunc(ctx, k.shut)
-	k.heard = hooks.Heard
+	k.watch = watch
 	head := heads.Get().(*bytes.Buffer)
 	writeHead(head, req)
 	sent := new(atomic.Bool)
 	var err error
 	if req.ContentLength >= writeAside {
-		go func() { _ = k.write(head, body, req.ContentLength, sent, hooks) }() // ends at the latest when the connection is closed
+		go func() { _ = k.write(head, body, req.ContentLength, sent, watch) }() // ends at the latest when the connection is closed
 	} else {
-		err = k.write(head, body, req.ContentLength, sent, hooks)
+		err = k.write(head, body, req.ContentLength, sent, watch)
 	}
 	// An upstream that refuses a request may close before it has read it all: what
 	// it said counts for more than that it could not be written.
-	resp, readErr := k.head(req, hooks.Heard)
+	resp, readErr := k.head(req)
 	if readErr == nil {
 		resp = k.answer(ctx, resp, Reusable(req), sent, stop)
 		return resp, nil
@@ -99,7 +99,7 @@ func (k *conn) shut() { k.Conn.Close() }
 
 // write writes head and body: in one system call where the system can, copied
 // together where they are small.
-func (k *conn) write(head *bytes.Buffer, body [][]byte, length int64, sent *atomic.Bool, hooks *Hooks) (err error) {
+func (k *conn) write(head *bytes.Buffer, body [][]byte, length int64, sent *atomic.Bool, watch Watcher) (err error) {
 	defer heads.Put(head)
 	if length < joinBelow {
 		for _, part := range body {
@@ -120,9 +120,7 @@ func (k *conn) write(head *bytes.Buffer, body [][]byte, length int64, sent *atom
 		return err
 	}
 	sent.Store(true)
-	if hooks.Sent != nil {
-		hooks.Sent()
-	}
+	watch.Sent()
 	return nil
 }
 
@@ -149,7 +147,7 @@ func writeHead(b *bytes.Buffer, req *http.Request) {
 
 // head reads answers until one that is final. Interim ones are signs of life, as
 // many as there is room for.
-func (k *conn) head(req *http.Request, heard func()) (*http.Response, error) {
+func (k *conn) head(req *http.Request) (*http.Response, error) {
 	k.room = maxHead
 	k.seen = seens.Get().(*[]byte)
 	defer k.forget()
@@ -172,9 +170,7 @@ func (k *conn) head(req *http.Request, heard func()) (*http.Response, error) {
 			}
 			return resp, nil
 		}
-		if heard != nil {
-			heard()
-		}
+		k.watch.Heard()
 	}
 }
 

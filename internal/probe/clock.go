@@ -56,9 +56,9 @@ type Clock struct {
 }
 
 // NewClock starts the attempt's total budget.
-func NewClock(parent context.Context, b Budget) *Clock {
+func NewClock(parent context.Context, b *Budget) *Clock {
 	ctx, cancel := context.WithCancelCause(parent)
-	c := &Clock{ctx: ctx, cancel: cancel, budget: b}
+	c := &Clock{ctx: ctx, cancel: cancel, budget: *b}
 	switch {
 	case b.Chain > 0 && (b.Total <= 0 || b.Chain < b.Total):
 		c.total = c.after(b.Chain, ErrChainSpent)

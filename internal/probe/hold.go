@@ -9,7 +9,7 @@ import (
 
 // complete judges an answer that is held until it is whole: a break, a stall or an
 // error anywhere before its terminal event is a failure, and nobody has seen a byte.
-func (x *Exchange) complete(out []byte, err error, d Delivery) (*Failure, bool) {
+func (x *Exchange) complete(out []byte, err error, d *Delivery) (*Failure, bool) {
 	if len(out) > 0 && d.Holding != nil && !x.announced && x.reader.Open().Format == wire.SSE {
 		x.announced = true
 		d.Holding()
@@ -34,7 +34,7 @@ func (x *Exchange) complete(out []byte, err error, d Delivery) (*Failure, bool) 
 }
 
 // prove notes that the answer is good and is only held for longer.
-func (x *Exchange) prove(d Delivery) {
+func (x *Exchange) prove(d *Delivery) {
 	x.clock.Proved()
 	if x.progress != nil {
 		x.progress.proved.Store(true)
@@ -46,7 +46,7 @@ func (x *Exchange) prove(d Delivery) {
 
 // window holds an answer that has proved good for a while longer: what breaks
 // within that time fails over unseen.
-func (x *Exchange) window(d Delivery) (*Failure, bool) {
+func (x *Exchange) window(d *Delivery) (*Failure, bool) {
 	x.prove(d)
 	x.src.pump()
 	end := time.NewTimer(d.Window)

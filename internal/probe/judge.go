@@ -56,13 +56,14 @@ type Delivery struct {
 // its results is not nil. It owns resp.Body from here on: closing the Exchange, or
 // the Failure, closes it. A failed attempt's context is cancelled unless the
 // failure holds its answer.
-func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange, *Failure) {
+func Judge(clock *Clock, resp *http.Response, ask *Ask, budget *Budget) (*Exchange, *Failure) {
 	clock.Heard()
 	x := open(clock, resp, ask)
+	delivery := &ask.Delivery
 	if !ask.Want.Stream || !ask.Want.Judged {
-		ask.Delivery = Delivery{}
+		delivery = new(Delivery)
 	}
-	x.held.memory = ask.Delivery.Memory
+	x.held.memory = delivery.Memory
 	if resp.StatusCode < http.StatusOK {
 		// Nobody asked for another protocol: its bytes have no end, and net/http
 		// lets no clock end the reading of them. Below 100 there is no status that
@@ -85,7 +86,7 @@ func Judge(clock *Clock, resp *http.Response, ask Ask, budget Budget) (*Exchange
 		return nil, &Failure{Kind: BadStream, Phase: Probe, Status: x.Status, Fault: wire.FaultServer, Text: "a content coding that was not asked for and that nobody here can undo"}
 	}
 	for {
-		if failure, done := x.read(budget, ask.Delivery); failure != nil {
+		if failure, done := x.read(budget.Hold, delivery); failure != nil {
 			return nil, x.timed(failure)
 		} else if done {
 			if ask.Want.Judged {
@@ -112,7 +113,7 @@ func (x *Exchange) unmeasured() {
 }
 
 // open prepares the reading of an answer.
-func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
+func open(clock *Clock, resp *http.Response, ask *Ask) *Exchange {
 	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp, progress: ask.Progress, kept: ask.Keep, share: ask.Share}
 	codings := codingsOf(resp.Header["Content-Encoding"])
 	allowed := allows(ask.AcceptEncoding, codings)
@@ -137,13 +138,16 @@ func open(clock *Clock, resp *http.Response, ask Ask) *Exchange {
 		}
 	}
 	want := ask.Want
-	want.ContentType = resp.Header.Get("Content-Type")
+	if types := resp.Header["Content-Type"]; len(types) > 0 {
+		want.ContentType = types[0]
+	}
 	x.reader = wire.NewReader(want)
 	return x
 }
 
-// read reads once and judges: a failure, or done when the answer may be released.
-func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
+// read reads once and judges, with so many bytes held at most before release; 0 = no
+// bound: a failure, or done when the answer may be released.
+func (x *Exchange) read(hold int64, d *Delivery) (_ *Failure, done bool) {
 	out, plain, err := x.src.next()
 	x.hold(out, plain)
 	x.take(plain)
@@ -175,7 +179,7 @@ func (x *Exchange) read(budget Budget, d Delivery) (_ *Failure, done bool) {
 		return x.ended()
 	case err != nil:
 		return x.broke(err), false
-	case x.full || budget.Hold > 0 && x.size >= budget.Hold:
+	case x.full || hold > 0 && x.size >= hold:
 		return nil, x.release(nil)
 	}
 	return nil, false
@@ -273,7 +277,7 @@ func (x *Exchange) usage() *wire.Usage {
 // refused reads the body of an answer whose status says failure, and makes the
 // failure. A body that cannot be read whole leaves nothing to pass on, but the
 // status stands.
-func (x *Exchange) refused(budget Budget) *Failure {
+func (x *Exchange) refused(budget *Budget) *Failure {
 	x.reader = nil
 	var err error
 	for err == nil && !x.full && (budget.Hold <= 0 || x.size < budget.Hold) {

@@ -9,7 +9,7 @@ import (
 
 // NoUpgrade makes the failure of a request to leave HTTP that was answered by
 // anything but what was asked for. It owns resp.Body.
-func NoUpgrade(clock *Clock, resp *http.Response, ask Ask, budget Budget) *Failure {
+func NoUpgrade(clock *Clock, resp *http.Response, ask *Ask, budget *Budget) *Failure {
 	clock.Heard()
 	x := open(clock, resp, ask)
 	if resp.StatusCode >= 300 {

@@ -22,15 +22,31 @@ import (
 // An identity is what a candidate adds to a request on the way out: its credential
 // and its own headers, resolved for one attempt.
 type identity struct {
-	header  http.Header
+	header  []headerField
 	own     bool // it has a credential, so the client's must not go there
 	secrets []string
+}
+
+// A headerField is one header, its name spelt as the keys of one are.
+type headerField struct {
+	name   string
+	values []string
+}
+
+// set puts a header among those that the candidate adds, in the place of one of that
+// name.
+func (id *identity) set(name, value string) {
+	field := headerField{name, []string{value}}
+	if i := slices.IndexFunc(id.header, func(f headerField) bool { return f.name == name }); i >= 0 {
+		id.header[i] = field
+		return
+	}
+	id.header = append(id.header, field)
 }
 
 // identify resolves a candidate's secrets now. missing names what is not there;
 // then nobody may be called.
 func identify(c *route.Candidate) (id identity, missing string) {
-	id.header = make(http.Header, len(c.Headers)+2)
 	if c.BaseURL.User != nil || c.BaseURL.RawQuery != "" {
 		id.fromURL(c.BaseURL)
 	}
@@ -43,14 +59,14 @@ func identify(c *route.Candidate) (id identity, missing string) {
 		id.secrets = append(id.secrets, secret.Reveal())
 		switch c.AuthStyle {
 		case "x-api-key":
-			id.header["X-Api-Key"] = []string{secret.Reveal()}
+			id.set("X-Api-Key", secret.Reveal())
 		case "x-goog-api-key":
-			id.header["X-Goog-Api-Key"] = []string{secret.Reveal()}
+			id.set("X-Goog-Api-Key", secret.Reveal())
 		case "api-key":
-			id.header["Api-Key"] = []string{secret.Reveal()}
+			id.set("Api-Key", secret.Reveal())
 		case "none":
 		default:
-			id.header["Authorization"] = []string{"Bearer " + secret.Reveal()}
+			id.set("Authorization", "Bearer "+secret.Reveal())
 		}
 	}
 	for _, h := range c.Headers {
@@ -59,7 +75,7 @@ func identify(c *route.Candidate) (id identity, missing string) {
 			return id, h.Missing()
 		}
 		name := http.CanonicalHeaderKey(h.Name)
-		id.header[name] = []string{value.Reveal()}
+		id.set(name, value.Reveal())
 		if isCredential(name) {
 			id.own = true
 		}
@@ -83,7 +99,7 @@ func (id *identity) fromURL(u *url.URL) {
 	basic := basicOf(u.User)
 	id.own = true
 	id.secrets = append(id.secrets, basic)
-	id.header.Set("Authorization", basic)
+	id.set("Authorization", basic)
 }
 
 // basicOf is the Authorization header of a URL's user (RFC 7617).
@@ -110,7 +126,7 @@ type outgoing struct {
 }
 
 // outgoing builds the request for one candidate, from the client's originals.
-func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain, c *route.Candidate, id identity) *outgoing {
+func (q *request) outgoing(s *Snapshot, chain *route.Chain, c *route.Candidate, id identity) *outgoing {
 	own := !chain.Pool || id.own || len(s.clients) > 0 // the client's credentials must not go there
 	header := forwardable(q.header, !own)
 	path, query := q.path, q.query
@@ -121,8 +137,8 @@ func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain,
 	if c.AuthStyle == "x-api-key" && field(header, "Anthropic-Version") == "" {
 		header["Anthropic-Version"] = []string{anthropicVersion}
 	}
-	for name, values := range id.header {
-		header[name] = values
+	for _, field := range id.header {
+		header[field.name] = field.values
 	}
 	if q.method == http.MethodPost {
 		header["Accept-Encoding"] = identityOnly
@@ -137,10 +153,11 @@ func (q *request) outgoing(ctx context.Context, s *Snapshot, chain *route.Chain,
 		}
 	}
 	u := joinURL(c.BaseURL, path, query, c.PlainJoin)
-	out := &outgoing{parts: [][]byte{q.body}, Request: (&http.Request{Method: q.method, URL: u, Host: u.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)}
+	out := &outgoing{Request: &http.Request{Method: q.method, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}}
 	if q.doc != nil && c.Model != "" {
 		out.parts = q.doc.Segments(q.named(c.Model))
+	} else {
+		out.parts = [][]byte{q.body}
 	}
 	for _, part := range out.parts {
 		out.ContentLength += int64(len(part))
@@ -199,9 +216,9 @@ type marks struct {
 
 // attempt sends the request to one candidate and judges the answer; exactly one of
 // the results is not nil. It has no ResponseWriter.
-func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *seat, d probe.Delivery) (*probe.Exchange, *probe.Failure) {
+func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *seat) (*probe.Exchange, *probe.Failure) {
 	c, clock, m := at.c, at.clock, at.m
-	out := req.outgoing(clock.Context(), s, chain, c, at.id)
+	out := req.outgoing(s, chain, c, at.id)
 	wires := h.transports.get(c.Proxy)
 	var resp *http.Response
 	var err error
@@ -220,16 +237,16 @@ func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *sea
 		return nil, f
 	}
 	ask := req.ask(s, c)
-	if d.Holding != nil {
+	if at.delivery.Holding != nil {
 		// The head of a plain event stream may go out before this answer is whole:
 		// no coded bytes can follow it.
 		ask.AcceptEncoding = nil
 	}
-	ask.Delivery, ask.Progress, ask.Keep, ask.Share = d, m.progress, m.kept, req.share
+	ask.Delivery, ask.Progress, ask.Keep, ask.Share = at.delivery, m.progress, m.kept, req.share
 	if at.learn != nil {
 		ask.Want.Seen = at.learn.seen
 	}
-	return probe.Judge(clock, resp, ask, at.budget)
+	return probe.Judge(clock, resp, &ask, &at.budget)
 }
 
 // died says that an attempt on a kept connection ended before any byte of an answer
@@ -254,25 +271,33 @@ func (m *marks) tired(resp *http.Response) bool {
 // at notes a moment.
 func (m *marks) at(mark *atomic.Int64) { mark.Store(int64(time.Since(m.start))) }
 
+// A plainWatch tells clock and marks how far a request over a plain connection has
+// come.
+type plainWatch struct {
+	*probe.Clock
+	m *marks
+}
+
+// Connected implements h1.Watcher.
+func (w *plainWatch) Connected(reused bool) {
+	w.Clock.Connected()
+	w.m.reused.Store(reused)
+	w.m.at(&w.m.connected)
+}
+
+// Heard implements h1.Watcher.
+func (w *plainWatch) Heard() {
+	w.m.answered.Store(true)
+	w.m.at(&w.m.header)
+	w.Clock.Heard()
+}
+
 // sendPlain sends over a plain HTTP/1.1 connection.
 func sendPlain(wires *transports, clock *probe.Clock, m *marks, out *outgoing) (*http.Response, error) {
-	hooks := h1.Hooks{
-		Connecting: clock.Connecting,
-		Connected: func(reused bool) {
-			clock.Connected()
-			m.reused.Store(reused)
-			m.at(&m.connected)
-		},
-		Sent: clock.Sent,
-		Heard: func() {
-			m.answered.Store(true)
-			m.at(&m.header)
-			clock.Heard()
-		},
-	}
-	resp, err := wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, false, &hooks)
+	watch := &plainWatch{clock, m}
+	resp, err := wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, false, watch)
 	if err != nil && m.died(clock) || m.tired(resp) {
-		resp, err = wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, true, &hooks)
+		resp, err = wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, true, watch)
 	}
 	return resp, err
 }

@@ -179,8 +179,9 @@ func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 		}
 	}
 	head := w.Header()
-	head["X-Understudy-Request-Id"] = []string{r.req.id}
-	head["X-Understudy-Attempts"] = []string{strconv.Itoa(len(r.record.Tries))}
+	r.ours[0], r.ours[1] = r.req.id, strconv.Itoa(len(r.record.Tries))
+	head["X-Understudy-Request-Id"] = r.ours[0:1:1]
+	head["X-Understudy-Attempts"] = r.ours[1:2:2]
 	switch {
 	case res.won != nil && res.won.upgraded != nil:
 		r.carry(w, res.won)
@@ -200,6 +201,12 @@ func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 	}
 }
 
+// name tells the client whose answer it gets.
+func (r *run) name(w http.ResponseWriter, c *route.Candidate) {
+	r.ours[2] = visible(c.Name)
+	w.Header()["X-Understudy-Candidate"] = r.ours[2:3:3]
+}
+
 // send relays the winner and settles its lease by how it ended.
 func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	x := win.exchange
@@ -207,21 +214,33 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	outcome, strike := health.Abandoned, health.Strike{}
 	// Deferred, so that a panic on the way leaves no request in flight.
 	defer func() { win.lease.Settle(outcome, time.Now(), strike) }()
-	win.lease.Released(time.Now())
+	now := time.Now()
+	win.lease.Released(now)
 	win.learner.released(x.Header)
-	r.stayed(win.candidate, time.Now())
+	r.stayed(win.candidate, now)
 	r.record.Winner, r.record.Status = win.try, x.Status
 	t := &r.record.Tries[win.try]
-	r.record.Released = time.Since(r.req.start)
-	t.Released = time.Since(t.Start)
-	w.Header()["X-Understudy-Candidate"] = []string{visible(win.candidate.Name)}
+	r.record.Released = now.Sub(r.req.start)
+	t.Released = now.Sub(t.Start)
+	r.name(w, win.candidate)
 	n, err := relay(ctx, w, x, r.delivery())
-	t.End, t.Bytes, t.Usage = time.Since(t.Start), n, stats.Usage(x.Usage())
+	var cut bool
+	if outcome, strike, cut = r.sent(win, n, err); cut {
+		abort(w, r.req)
+	}
+}
+
+// sent books how a released answer ended, of which n bytes went out before err. cut
+// says that the client must not take it for a whole one. Apart from send, so that a
+// stream that runs holds none of what this needs.
+func (r *run) sent(win *won, n int64, err error) (outcome health.Outcome, strike health.Strike, cut bool) {
+	x, t, now := win.exchange, &r.record.Tries[win.try], time.Now()
+	t.End, t.Bytes, t.Usage = now.Sub(t.Start), n, stats.Usage(x.Usage())
 	if t.FirstContent == 0 {
 		t.FirstContent = since(t.Start, x.FirstContent)
 	}
 	r.record.Bytes, r.record.Usage = n, t.Usage
-	win.lease.Spend(tokens(t.Usage), time.Now())
+	win.lease.Spend(tokens(t.Usage), now)
 	if !x.FirstContent.IsZero() {
 		r.record.FirstContent = x.FirstContent.Sub(r.req.start)
 	}
@@ -229,19 +248,20 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	case errors.Is(err, errClient):
 		t.Verdict, r.record.Ending = stats.Abandoned, stats.Cancelled
 		t.Text = "the client left"
-		abort(w, r.req)
+		return health.Abandoned, strike, true
 	case err != nil:
 		// What was held could not be read back: the disk's fault, not the upstream's.
 		t.Verdict, r.record.Ending = stats.Abandoned, stats.Broken
 		t.Text = "broke off after release: " + r.redact.Quote(err.Error(), 200)
-		abort(w, r.req)
+		return health.Abandoned, strike, true
 	case x.Ending() == probe.Whole:
 		r.record.Ending = stats.Success
-		if !r.req.ignored { // whose success says nothing about answers
-			outcome = health.OK
+		if r.req.ignored { // whose success says nothing about answers
+			return health.Abandoned, strike, false
 		}
+		return health.OK, strike, false
 	default:
-		outcome, r.record.Ending = health.Failed, stats.Broken
+		r.record.Ending = stats.Broken
 		t.Verdict, t.Class, t.Fault, t.Text = stats.Failed, "bad_stream", "server", "an error of the upstream's own, after release"
 		if x.Err() != nil {
 			f := probe.Classify(x.Clock().Context(), probe.Relay, x.Err())
@@ -251,9 +271,7 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 		if freeze, enough := r.enough(win.lease, t.Text); enough {
 			t.Hedged, t.Froze = true, r.put(win.candidate, key(win.candidate.ID), freeze, time.Now())
 		}
-		if x.Ending() == probe.Broken {
-			abort(w, r.req)
-		}
+		return health.Failed, strike, x.Ending() == probe.Broken
 	}
 }
 
@@ -271,7 +289,7 @@ func (r *run) carry(w http.ResponseWriter, win *won) {
 	t := &r.record.Tries[win.try]
 	r.record.Released = time.Since(r.req.start)
 	t.Released = time.Since(t.Start)
-	w.Header()["X-Understudy-Candidate"] = []string{visible(win.candidate.Name)}
+	r.name(w, win.candidate)
 	conn, early, err := switchOver(w, u.header)
 	if err != nil {
 		t.Verdict, t.Text, r.record.Ending = stats.Abandoned, "the client left", stats.Cancelled
@@ -310,7 +328,7 @@ func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
 		r.record.Usage = r.record.Tries[k.try].Usage
 	}
 	r.record.Released = time.Since(r.req.start)
-	w.Header()["X-Understudy-Candidate"] = []string{visible(k.candidate.Name)}
+	r.name(w, k.candidate)
 	x := k.failure.Held
 	if x == nil {
 		r.record.Status, r.record.Bytes = passEmbedded(w, k.failure, r.req.endpoint.Dialect)

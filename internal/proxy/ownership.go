@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,15 +172,13 @@ func (r *run) learn(c *route.Candidate) *learner {
 // givesState says whether a path is one of those whose answers name hard state,
 // and no file's content.
 func givesState(path string) bool {
-	segments := strings.Split(strings.Trim(path, "/"), "/")
-	if segments[len(segments)-1] == "content" {
+	path = strings.Trim(path, "/")
+	if path == "content" || strings.HasSuffix(path, "/content") {
 		return false
 	}
-	for _, segment := range segments {
-		for _, name := range statePaths {
-			if segment == name {
-				return true
-			}
+	for segment := range strings.SplitSeq(path, "/") {
+		if slices.Contains(statePaths, segment) {
+			return true
 		}
 	}
 	return false

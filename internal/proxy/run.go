@@ -31,9 +31,10 @@ type run struct {
 	deadline time.Time // chain_timeout; zero = none
 	sticky   string    // the session key
 	hedge    *config.Hedge
-	extras   int    // attempts begun beside others
-	deliver  string // stream, complete or window
-	early    *early // delivery complete: tells the client that it is not forgotten
+	extras   int       // attempts begun beside others
+	ours     [3]string // values of the headers that are ours
+	deliver  string    // stream, complete or window
+	early    *early    // delivery complete: tells the client that it is not forgotten
 
 	round   int   // attempts made since the chain was last begun
 	empty   *kept // the first well-formed empty answer

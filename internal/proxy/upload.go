@@ -38,6 +38,7 @@ type upload struct {
 	idle  time.Duration       // read_idle_timeout; 0 = none
 	start time.Time           // of the first read
 	set   time.Time           // when the deadline was last moved; zero = there is none
+	probe [1]byte             // where a byte behind the end would go
 
 	mu    sync.Mutex
 	share *held.Share // nil until the request is in
@@ -248,4 +249,4 @@ func (u *upload) read(ctx context.Context, gate *held.Gate, limit int64) ([]byte
 
 // seeEnd reads the body's end: the server notices that a client leaves only once it
 // has been read.
-func (u *upload) seeEnd() { _, _ = u.r.Body.Read(make([]byte, 1)) }
+func (u *upload) seeEnd() { _, _ = u.r.Body.Read(u.probe[:]) }

@@ -35,19 +35,21 @@ type walk struct {
 	queueing queueing      // for room, where everybody who is left is at a limit
 	most     int           // candidates in the plan
 	few      [1]report     // where reported begins
+	one      [1]*seat      // where running begins
 }
 
 // seat is one candidate's turn in a walk.
 type seat struct {
-	c      *route.Candidate
-	n      int // attempts made here, the running one included
-	lease  *health.Lease
-	id     identity
-	m      *marks
-	learn  *learner
-	budget probe.Budget // of the running attempt
-	clock  *probe.Clock // runs it
-	due    time.Time    // when it is tried again
+	c        *route.Candidate
+	n        int // attempts made here, the running one included
+	lease    *health.Lease
+	id       identity
+	m        *marks
+	learn    *learner
+	budget   probe.Budget // of the running attempt
+	clock    *probe.Clock // runs it
+	delivery probe.Delivery
+	due      time.Time // when it is tried again
 }
 
 // report is what an attempt came to.
@@ -77,7 +79,8 @@ func (r *run) walk(ctx context.Context) result {
 		return result{answer: refusal}
 	}
 	w := &walk{run: r, ctx: ctx, width: 1, most: len(plan.Steps)}
-	w.reported = w.few[:0]
+	w.reported, w.running = w.few[:0], w.one[:0]
+	w.queue = make([]*route.Candidate, 0, len(plan.Steps))
 	if w.hedge != nil {
 		w.proved = make(chan struct{}, 1)
 	}
@@ -231,32 +234,41 @@ func (w *walk) start(c *route.Candidate, n int) bool {
 		w.stop("max_attempts is used up")
 		return false
 	}
+	taken := w.take(c, n)
+	if taken == nil {
+		return false
+	}
+	w.attempt(taken)
+	return true
+}
+
+// take takes a candidate's lease for the attempt after the n-th; nil where it has to
+// be passed over.
+func (w *walk) take(c *route.Candidate, n int) *seat {
 	id, missing := identify(c)
 	if missing != "" {
 		w.skip(c, missing+" is not set", 0)
-		return false
+		return nil
 	}
 	if w.req.upgrade && !w.s.mayUpgrade(c) {
 		w.skip(c, "WebSocket is off there", 0)
-		return false
+		return nil
 	}
 	now := time.Now()
 	keys := w.s.keys[c.ID]
 	lease, refusal, ok := w.h.board.Enter(keys.own, w.limits(c), now, w.last, keys.wider...)
 	switch freeze := refusal.Freeze; {
 	case ok:
-		w.attempt(&seat{c: c, n: n + 1, lease: lease, id: id})
-		return true
+		return &seat{c: c, n: n + 1, lease: lease, id: id}
 	case refusal.Limit != health.Unlimited:
 		w.full(c, n, refusal)
-		return false
 	case freeze.Until.After(now):
 		w.skip(c, frozenFor(freeze, now), freeze.Until.Sub(now))
 	default:
 		w.passed = append(w.passed, c)
 		w.remember(c, n)
 	}
-	return false
+	return nil
 }
 
 // remember notes the attempts made at a candidate that comes into the queue again.
@@ -295,25 +307,9 @@ func (w *walk) soonest() {
 // attempt sends a seat's request and has it report: in line where this is the only
 // attempt and nothing else can come due, else on a goroutine of its own.
 func (w *walk) attempt(s *seat) {
-	w.redact.know(s.id.secrets)
-	w.begun(s.c)
-	w.round++
-	s.m, s.learn = &marks{start: time.Now(), kept: w.bodies.collect()}, w.learn(s.c)
-	s.budget = w.budget(s.c)
-	s.clock = probe.NewClock(w.ctx, s.budget)
-	w.running = append(w.running, s)
-	d := w.delivered()
-	if w.hedge != nil {
-		s.m.progress = new(probe.Progress)
-		d.Proved = func() {
-			select {
-			case w.proved <- struct{}{}:
-			default: // the walk will look at everybody
-			}
-		}
-	}
+	w.prepare(s)
 	if w.hedge == nil && w.early == nil {
-		w.reported = append(w.reported, w.perform(s, d))
+		w.reported = append(w.reported, w.perform(s))
 		return
 	}
 	if len(w.running) == 1 {
@@ -323,11 +319,32 @@ func (w *walk) attempt(s *seat) {
 		// Everybody may be asked once more while an attempt that was given up still ends.
 		w.reports = make(chan report, 2*w.most+2)
 	}
-	go func() { w.reports <- w.perform(s, d) }() // ends with the attempt; its report always has room
+	go func() { w.reports <- w.perform(s) }() // ends with the attempt; its report always has room
+}
+
+// prepare has a seat's attempt begin.
+func (w *walk) prepare(s *seat) {
+	w.redact.know(s.id.secrets)
+	w.begun(s.c)
+	w.round++
+	s.m, s.learn = &marks{start: time.Now(), kept: w.bodies.collect()}, w.learn(s.c)
+	s.budget = w.budget(s.c)
+	s.clock = probe.NewClock(w.ctx, &s.budget)
+	s.delivery = w.delivered()
+	w.running = append(w.running, s)
+	if w.hedge != nil {
+		s.m.progress = new(probe.Progress)
+		s.delivery.Proved = func() {
+			select {
+			case w.proved <- struct{}{}:
+			default: // the walk will look at everybody
+			}
+		}
+	}
 }
 
 // perform makes a seat's attempt. Of the walk it touches nothing but what never changes.
-func (w *walk) perform(s *seat, d probe.Delivery) (rep report) {
+func (w *walk) perform(s *seat) (rep report) {
 	rep.seat = s
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -339,7 +356,7 @@ func (w *walk) perform(s *seat, d probe.Delivery) (rep report) {
 	if w.req.upgrade {
 		rep.up, rep.f = w.h.handshake(w.s, w.req, w.chain, s)
 	} else {
-		rep.x, rep.f = w.h.attempt(w.s, w.req, w.chain, s, d)
+		rep.x, rep.f = w.h.attempt(w.s, w.req, w.chain, s)
 	}
 	return rep
 }

@@ -120,7 +120,7 @@ func (u *upgraded) close() {
 // nil. Like attempt it has no ResponseWriter.
 func (h *Handler) handshake(s *Snapshot, req *request, chain *route.Chain, at *seat) (*upgraded, *probe.Failure) {
 	c, clock, m := at.c, at.clock, at.m
-	out := req.outgoing(clock.Context(), s, chain, c, at.id)
+	out := req.outgoing(s, chain, c, at.id)
 	out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	resp, err := sendTraced(h.transports.get(c.Proxy).upgrade, clock, m, out)
 	if err != nil {
@@ -134,7 +134,8 @@ func (h *Handler) handshake(s *Snapshot, req *request, chain *route.Chain, at *s
 	}
 	conn, writable := resp.Body.(io.ReadWriteCloser)
 	if resp.StatusCode != http.StatusSwitchingProtocols || !writable || !webSocket(resp.Header) || !accepts(req.header, resp.Header) {
-		return nil, probe.NoUpgrade(clock, resp, req.ask(s, c), at.budget)
+		ask := req.ask(s, c)
+		return nil, probe.NoUpgrade(clock, resp, &ask, &at.budget)
 	}
 	clock.Release(0)
 	return &upgraded{resp.Header, conn, clock}, nil

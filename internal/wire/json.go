@@ -26,11 +26,19 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("at byte %d: %s", e.Of
 const jsonMaxDepth = 10_000
 
 // jsonStack remembers for each open container whether it is an object, one bit
-// each, so that depth costs no recursion and no allocation. It needs no zeroing.
-type jsonStack [(jsonMaxDepth + 63) / 64]uint64
+// each, so that depth costs no recursion, and no allocation where it is usual. It needs
+// no zeroing.
+type jsonStack struct {
+	near [jsonNear / 64]uint64
+	far  []uint64 // what is deeper, which next to nothing is; nil until there is something
+}
+
+// jsonNear is the depth up to which a stack needs no memory beside its own: every
+// answer that is being read has one.
+const jsonNear = 128
 
 func (s *jsonStack) set(depth int, object bool) {
-	word, bit := &s[uint(depth)/64], uint64(1)<<(uint(depth)%64)
+	word, bit := s.word(depth), uint64(1)<<(uint(depth)%64)
 	if object {
 		*word |= bit
 	} else {
@@ -38,7 +46,18 @@ func (s *jsonStack) set(depth int, object bool) {
 	}
 }
 
-func (s *jsonStack) object(depth int) bool { return s[uint(depth)/64]>>(uint(depth)%64)&1 == 1 }
+func (s *jsonStack) object(depth int) bool { return *s.word(depth)>>(uint(depth)%64)&1 == 1 }
+
+// word is the word that has the bit of a depth.
+func (s *jsonStack) word(depth int) *uint64 {
+	if depth < jsonNear {
+		return &s.near[uint(depth)/64]
+	}
+	if s.far == nil {
+		s.far = make([]uint64, (jsonMaxDepth-jsonNear+63)/64)
+	}
+	return &s.far[uint(depth-jsonNear)/64]
+}
 
 // jsonValid reports whether b is exactly one JSON value, space around it allowed.
 func jsonValid(b []byte) bool {
