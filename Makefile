@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-profile bench-micro pictures agents clean
+.PHONY: build demo test lint unit drill fuzz vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-profile bench-micro pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -33,6 +33,9 @@ unit: ## all Go tests, with the race detector (needs gcc, tmux for the console, 
 
 drill: ## the drill's scorecards and ten upgrades under load, alone: they measure time
 	$(GO) test -timeout 10m -parallel 1 -run '^(TestDrillScripts|TestTenUpgrades.*)$$' ./cmd/understudy
+
+vuln: ## known vulnerabilities in what is called (asks vuln.go.dev, so it is not in make test)
+	$(TOOL) govulncheck ./...
 
 fuzz: ## each native fuzz target for FUZZTIME
 	@sh tools/fuzz.sh $(FUZZTIME)
