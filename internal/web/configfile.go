@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 
 	"understudy/internal/control"
@@ -109,6 +110,10 @@ func readJSON(w http.ResponseWriter, r *http.Request, most int64, usage string, 
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		sendError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d bytes", tooLarge.Limit))
+		return false
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		sendError(w, http.StatusRequestTimeout, "the body did not come in time")
 		return false
 	}
 	if err != nil {

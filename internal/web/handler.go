@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"understudy/internal/control"
 )
@@ -11,11 +12,12 @@ import (
 // Handler serves the admin listener. It is safe for concurrent use and never in
 // the way of a proxied request.
 type Handler struct {
-	control *control.Control
-	log     *slog.Logger
-	session *session
-	metrics http.Handler
-	mux     *http.ServeMux
+	control  *control.Control
+	log      *slog.Logger
+	session  *session
+	metrics  http.Handler
+	mux      *http.ServeMux
+	patience time.Duration // how long a request's body may take
 
 	// closing is closed when the streams of events are to end.
 	closing chan struct{}
@@ -26,7 +28,7 @@ type Handler struct {
 // New makes a handler over a Control. log gets one line per refused login.
 func New(c *control.Control, log *slog.Logger) *Handler {
 	h := &Handler{
-		control: c, log: log, session: newSession(), metrics: metricsHandler(c), mux: http.NewServeMux(),
+		control: c, log: log, session: newSession(), metrics: metricsHandler(c), mux: http.NewServeMux(), patience: bodyTime,
 		closing: make(chan struct{}), streams: make(chan struct{}, maxStreams),
 	}
 	open := map[string]http.HandlerFunc{
@@ -54,6 +56,7 @@ func (h *Handler) Close() { h.once.Do(func() { close(h.closing) }) }
 // ServeHTTP answers whoever the guard lets through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	arrive(w, r, h.patience)
 	// Whoever watches over the process has neither token nor the right name.
 	if r.URL.Path == "/healthz" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		sendJSON(w, http.StatusOK, map[string]string{"status": "ok"})

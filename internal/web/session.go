@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +80,10 @@ func (h *Handler) loginPage(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	access := h.control.Access()
 	r.Body = http.MaxBytesReader(w, r.Body, maxLogin)
-	if err := r.ParseForm(); err != nil {
+	if err := r.ParseForm(); errors.Is(err, os.ErrDeadlineExceeded) {
+		sendError(w, http.StatusRequestTimeout, "the body did not come in time")
+		return
+	} else if err != nil {
 		sendError(w, http.StatusBadRequest, "the form cannot be read")
 		return
 	}
