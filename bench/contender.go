@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"understudy/bench/load"
@@ -170,7 +171,7 @@ func (b *bench) start(ctx context.Context, c contender, env ...string) (*process
 	to := load.Target{Addr: loopback(port), Path: chatPath, Key: c.key}
 	request := to.Request(load.Body(c.model, false))
 	began := time.Now()
-	p, err := b.spawn(filepath.Base(dir), append(env, "XDG_STATE_HOME="+dir), append([]string{program}, args...)...)
+	p, err := b.spawn(filepath.Base(dir), append(env, "XDG_STATE_HOME="+dir), slices.Concat(b.prefix, []string{program}, args)...)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.scenario, "scenario", "table", "table, faults, scaling, crowd, soak or profile")
+	flag.StringVar(&o.scenario, "scenario", "table", "table, faults, scaling, crowd, soak, overload or profile")
 	flag.StringVar(&o.root, "root", "..", "the repository")
 	flag.StringVar(&o.program, "understudy", "", "a built understudy, instead of the repository's")
 	flag.StringVar(&o.only, "only", "", "rows of the table, by parts of their names between commas; the bare proxy is always there")
@@ -80,7 +80,8 @@ type bench struct {
 	upstream load.Target // the mock
 	sizes    sizes
 	began    time.Time
-	commit   string // what is measured
+	commit   string   // what is measured
+	prefix   []string // before the command line of what is measured
 }
 
 // sizes are how much of everything a step does.
@@ -136,10 +137,12 @@ func run(ctx context.Context, o options) (err error) {
 		return b.crowd(ctx)
 	case "soak":
 		return b.soak(ctx)
+	case "overload":
+		return b.overload(ctx)
 	case "profile":
 		return b.profile(ctx)
 	}
-	return fmt.Errorf("-scenario %q is none of table, faults, scaling, crowd, soak and profile", o.scenario)
+	return fmt.Errorf("-scenario %q is none of table, faults, scaling, crowd, soak, overload and profile", o.scenario)
 }
 
 // built is where a program that build made is.

@@ -27,6 +27,9 @@ const benchKey = "sk-bench-0123456789"
 // errMalformed is an answer that is no HTTP.
 var errMalformed = errors.New("malformed answer")
 
+// errDial is that no connection came about.
+var errDial = errors.New("no connection")
+
 // dialTime bounds a dial.
 const dialTime = 10 * time.Second
 
@@ -48,6 +51,7 @@ type conn struct {
 	c    net.Conn
 	from *bufio.Reader
 	keep bool // the answer lets the connection live
+	when bool // the answer says when to come again
 }
 
 func (c *conn) dial() error {
@@ -56,7 +60,7 @@ func (c *conn) dial() error {
 	}
 	conn, err := net.DialTimeout("tcp", c.to.Addr, dialTime)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errDial, err)
 	}
 	c.c = conn
 	if c.from == nil {
@@ -136,7 +140,7 @@ func (c *conn) head() (status, length int, chunked bool, err error) {
 	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
 		return 0, 0, false, errMalformed
 	}
-	length = -1
+	length, c.when = -1, false
 	for {
 		if line, err = c.line(); err != nil {
 			return status, 0, false, err
@@ -152,6 +156,8 @@ func (c *conn) head() (status, length int, chunked bool, err error) {
 			}
 		case bytes.EqualFold(name, []byte("transfer-encoding")):
 			chunked = true
+		case bytes.EqualFold(name, []byte("retry-after")):
+			c.when = true
 		case bytes.EqualFold(name, []byte("connection")) && bytes.EqualFold(bytes.TrimSpace(value), []byte("close")):
 			c.keep = false
 		}

@@ -39,10 +39,11 @@ const (
 // A Flow sends requests at a fixed rate, whatever becomes of those before (an open
 // loop), over kept connections as far as there are idle ones.
 type Flow struct {
-	to    Target
-	wg    sync.WaitGroup
-	under atomic.Int64
-	never atomic.Bool // stays false: nobody notes delays
+	to       Target
+	patience time.Duration // how long a request may take, beyond the time that its stream must
+	wg       sync.WaitGroup
+	under    atomic.Int64
+	never    atomic.Bool // stays false: nobody notes delays
 
 	mu       sync.Mutex
 	kinds    map[string]*Tally
@@ -58,7 +59,7 @@ type kept struct {
 
 // Open begins a flow, which ends with ctx. next is called by one goroutine.
 func Open(ctx context.Context, to Target, perSecond float64, next func() Ask) *Flow {
-	f := &Flow{to: to, kinds: map[string]*Tally{}}
+	f := &Flow{to: to, patience: requestTime, kinds: map[string]*Tally{}}
 	f.wg.Go(func() {
 		began := time.Now()
 		for i := 0; ; i++ {
@@ -123,11 +124,9 @@ func (f *Flow) do(ask Ask) {
 	if ask.Fresh {
 		c.drop()
 	}
+	f.keep(c)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if c.c != nil {
-		f.idle = append(f.idle, kept{c, time.Now()})
-	}
 	t := f.kinds[ask.Kind]
 	if t == nil {
 		t = &Tally{}
@@ -164,12 +163,22 @@ func (f *Flow) connection(fresh bool) *conn {
 	return &conn{to: f.to}
 }
 
+// keep takes a connection back, if it is still one.
+func (f *Flow) keep(c *conn) {
+	if c.c == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.idle = append(f.idle, kept{c, time.Now()})
+}
+
 // ask sends a request, reads the answer and says what is wrong with it.
 func (f *Flow) ask(c *conn, ask Ask) error {
 	if ask.Cut > 0 {
 		return cut(c, ask)
 	}
-	by := time.Now().Add(requestTime)
+	by := time.Now().Add(f.patience)
 	var body []byte
 	piece := func(b []byte) { body = append(body, b...) }
 	w, size, left := watcher{timed: &f.never}, 0, false

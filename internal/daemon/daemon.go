@@ -68,6 +68,7 @@ type Daemon struct {
 	activated                    map[string]net.Addr // of the listeners that the service manager has opened
 	proxyServer, adminServer     *http.Server
 	proxyConns, adminConns       *connections
+	rush                         *rush
 	closeAdmin                   func()       // ends the admin handler's streams; nil where it has none
 	certificate                  *certificate // nil: no TLS
 	writing                      writing
@@ -364,6 +365,7 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 			failed <- err
 		}
 	}
+	calm := d.rush.begin()
 	wg.Go(func() { serve(d.proxyServer, d.proxyListener.Listener) })
 	if d.adminServer != nil {
 		d.adminServer.BaseContext = func(net.Listener) context.Context { return running }
@@ -406,6 +408,7 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 		cancel()
 	}
 	wg.Wait()
+	calm()
 	d.transports.CloseIdle()
 	if d.heir != nil {
 		return first

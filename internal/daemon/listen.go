@@ -89,8 +89,9 @@ func (d *Daemon) unlisten() {
 
 // serveWith makes the servers of the open listeners.
 func (d *Daemon) serveWith() {
+	d.rush = newRush()
 	quiet := log.New(d.Libraries(), "", 0)
-	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.handler), ConnState: d.proxyConns.note, ConnContext: d.proxyConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
+	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.rush.turning(d.handler)), ConnState: d.proxyConns.note, ConnContext: d.proxyConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
 		DisableGeneralOptionsHandler: true, ErrorLog: quiet}
 	if d.adminListener.Listener == nil {
 		return
@@ -104,12 +105,13 @@ func (d *Daemon) serveWith() {
 
 // serveOn serves a listener, with TLS where the file names a certificate.
 func (d *Daemon) serveOn(s *http.Server, l net.Listener) error {
-	most := adminConnections
+	most, r := adminConnections, (*rush)(nil)
 	if s == d.proxyServer {
+		r = d.rush
 		most = mostConnections(d.bound.MaxConnections, descriptors())
 	}
 	s.Protocols = protocols(l.Addr(), d.certificate != nil)
-	l = bounded(clientListener{l}, most, d.certificate != nil)
+	l = bounded(clientListener{l}, most, d.certificate != nil, r)
 	if d.certificate == nil {
 		return s.Serve(l)
 	}
