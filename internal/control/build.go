@@ -53,6 +53,9 @@ func (b *builder) view() View {
 		Held:  shownHeld(h.Held()),
 		Rules: b.rules(b.s.Config.Rules), BuiltInRules: b.s.Config.BuiltInRules,
 	}
+	if b.c.deps.Rush != nil {
+		v.Rush = b.c.deps.Rush()
+	}
 	v.Upgrade = b.c.upgrade()
 	v.Upgrade.Problem = b.s.Redact.Quote(v.Upgrade.Problem, 4*maxProse)
 	for _, chain := range b.s.Routes.Chains() {

@@ -36,6 +36,8 @@ type Deps struct {
 	// Store says how this instance stands with those that share its store; nil where
 	// no store is configured.
 	Store func() StoreStatus
+	// Rush says whether more comes than can be served; nil where nobody notices.
+	Rush func() Rush
 	// Save writes the state file now; nil where there is none.
 	Save func(ctx context.Context) error
 	// Quit begins the end of the process; nil where nobody may end it from here.

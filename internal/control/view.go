@@ -26,6 +26,7 @@ type View struct {
 	Archive ArchiveStatus `json:"archive"`
 	Upgrade Upgrade       `json:"upgrade"`
 	Held    Held          `json:"held"`
+	Rush    Rush          `json:"rush"`
 	Store   StoreStatus   `json:"store"`
 	// Rules are the common rules of the chains.
 	Rules        []Rule `json:"rules"`
@@ -80,6 +81,13 @@ type Held struct {
 	// the process began.
 	Waiting int   `json:"waiting"`
 	Refused int64 `json:"refused"`
+}
+
+// Rush is whether more requests come than can be served.
+type Rush struct {
+	On bool `json:"on"` // some are turned away now
+	// TurnedAway is how many were since the process began; they are in no other figure.
+	TurnedAway int64 `json:"turned_away"`
 }
 
 // Counts are what became of requests, or of attempts that got a verdict.

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"encoding/hex"
+	"time"
 
 	"understudy/internal/control"
 )
@@ -25,9 +26,13 @@ func (d *Daemon) Control(version string) *control.Control {
 		},
 		Archive: d.requestLog(),
 		Store:   d.sharing.status(),
-		Reload:  d.Reload,
-		Edit:    d.Edit,
-		Save:    func(context.Context) error { return d.Save() },
-		Quit:    d.Quit,
+		Rush: func() control.Rush {
+			on, turned := d.rush.seen(time.Now())
+			return control.Rush{On: on, TurnedAway: turned}
+		},
+		Reload: d.Reload,
+		Edit:   d.Edit,
+		Save:   func(context.Context) error { return d.Save() },
+		Quit:   d.Quit,
 	})
 }

@@ -89,7 +89,7 @@ func (d *Daemon) unlisten() {
 
 // serveWith makes the servers of the open listeners.
 func (d *Daemon) serveWith() {
-	d.rush = newRush()
+	d.rush = newRush(d.log)
 	quiet := log.New(d.Libraries(), "", 0)
 	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.rush.turning(d.handler)), ConnState: d.proxyConns.note, ConnContext: d.proxyConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
 		DisableGeneralOptionsHandler: true, ErrorLog: quiet}

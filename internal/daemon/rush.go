@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"log/slog"
 	"os"
 	"runtime"
 	"sync"
@@ -14,7 +15,7 @@ const (
 	lateAfter = 150 * time.Millisecond
 	// rushGrace is for how long it must be behind before anybody is turned away: what
 	// comes in one burst waits, and is served.
-	rushGrace = 2 * time.Second
+	rushGrace = 3 * time.Second
 	// rushCalm is for how long nothing must be late, and nobody wait, before everybody
 	// comes in as they come again.
 	rushCalm = time.Second
@@ -40,6 +41,7 @@ const (
 // come back in time, however many requests are under way. A nil rush is none.
 type rush struct {
 	turns float64 // how many connections may be turned away in a second
+	log   *slog.Logger
 
 	mu     sync.Mutex
 	sound  func()    // sends a sounding, and echo tells of its return; nil = nobody does
@@ -51,14 +53,15 @@ type rush struct {
 	batch  int
 	places int       // left of this batch
 	short  bool      // they were not enough
-	turned int64     // how many were turned away
+	turned int64     // how many were turned away, in all
+	before int64     // of those, in former rushes
 	budget float64   // how many connections may be turned away now
 	filled time.Time // when that was worked out
 }
 
 // newRush is a rush that nobody notices until begin.
-func newRush() *rush {
-	return &rush{turns: float64(turnedPerSecond * runtime.GOMAXPROCS(0))}
+func newRush(log *slog.Logger) *rush {
+	return &rush{turns: float64(turnedPerSecond * runtime.GOMAXPROCS(0)), log: log}
 }
 
 // begin sounds by a pipe, whose reader waits as everybody does who waits for the
@@ -76,6 +79,7 @@ func (r *rush) begin() (end func()) {
 		var b [1]byte
 		for {
 			if _, err := from.Read(b[:]); err != nil {
+				r.deafen()
 				return
 			}
 			r.echo(time.Now())
@@ -110,7 +114,7 @@ func (r *rush) on(now time.Time) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.since.IsZero() && now.Sub(r.since) >= rushGrace
+	return !r.since.IsZero() && now.Sub(r.since) >= rushGrace && now.Sub(r.last) <= rushCalm
 }
 
 // afford says whether one more connection may be turned away now.
@@ -130,19 +134,45 @@ func (r *rush) afford(now time.Time) bool {
 func (r *rush) count() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.turned++
+	if r.turned++; r.turned == r.before+1 {
+		r.log.Warn("more requests come than can be served: some are turned away (503)")
+	}
 }
 
-// look sends a sounding where one is due, and sees whether the one under way is late.
-// The mutex is held.
+// seen says whether requests are turned away now, and how many have been in all.
+func (r *rush) seen(now time.Time) (on bool, turned int64) {
+	on = r.on(now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return on, r.turned
+}
+
+// deafen ends it where soundings will not return any more.
+func (r *rush) deafen() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sound, r.sent, r.since = nil, time.Time{}, time.Time{}
+}
+
+// look sends a sounding where one is due, sees whether the one under way is late, and
+// ends the rush where nothing has been for a while. The mutex is held.
 func (r *rush) look(now time.Time) {
-	switch {
-	case r.sound == nil:
-	case r.sent.IsZero() && !now.Before(r.next):
+	if r.sound == nil {
+		return
+	}
+	if !r.sent.IsZero() && !r.noted && now.Sub(r.sent) > lateAfter {
+		r.behind(now)
+	}
+	if !r.since.IsZero() && now.Sub(r.last) > rushCalm {
+		r.since = time.Time{}
+		if n := r.turned - r.before; n > 0 {
+			r.before = r.turned
+			r.log.Info("requests are served as they come again", slog.Int64("turned_away", n))
+		}
+	}
+	if r.sent.IsZero() && !now.Before(r.next) {
 		r.sent, r.noted, r.next = now, false, now.Add(soundEvery)
 		r.sound()
-	case !r.sent.IsZero() && !r.noted && now.Sub(r.sent) > lateAfter:
-		r.behind(now)
 	}
 }
 
@@ -160,16 +190,15 @@ func (r *rush) behind(now time.Time) {
 func (r *rush) echo(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.sent.IsZero() {
+		return // nobody asked
+	}
 	took := now.Sub(r.sent)
 	r.sent = time.Time{}
 	if took > lateAfter && !r.noted {
 		r.behind(now)
 	}
 	if r.since.IsZero() {
-		return
-	}
-	if now.Sub(r.last) > rushCalm {
-		r.since = time.Time{}
 		return
 	}
 	if r.short && took < lateAfter/2 {

@@ -33,6 +33,8 @@ var (
 	heldMaxDesc  = desc("held_limit_bytes", "How much all requests may hold (max_held_bytes); absent without a limit.")
 	heldLineDesc = desc("held_waiting_requests", "Requests that wait for memory.")
 	heldShutDesc = desc("held_refused_total", "Requests that waited for memory in vain, or asked for more than there is.")
+	rushDesc     = desc("rush", "1 while more requests come than can be served, and some are turned away.")
+	turnedDesc   = desc("turned_away_total", "Requests and connections turned away with 503 because more came than could be served; in no other figure.")
 	flightDesc   = desc("requests_in_flight", "Client requests under way.")
 
 	archiveDesc = desc("archive_ready", "1 while the request log on disk is written, 0 while it cannot be.")
@@ -77,7 +79,7 @@ func metricsHandler(c *control.Control) http.Handler {
 // Describe lists what Collect may give.
 func (collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc, heldDesc, heldMaxDesc, heldLineDesc, heldShutDesc, archiveDesc, entriesDesc, droppedDesc,
+		buildDesc, uptimeDesc, reloadDesc, loadedDesc, targetDesc, requestsDesc, apartDesc, flightDesc, heldDesc, heldMaxDesc, heldLineDesc, heldShutDesc, rushDesc, turnedDesc, archiveDesc, entriesDesc, droppedDesc,
 		storeDesc, storeOthersDesc, storeWaitingDesc, storeDroppedDesc, storeAloneDesc,
 		modelRequestsDesc, modelFlightDesc, modelTokensDesc, modelLatencyDesc, modelFirstDesc,
 		infoDesc, attemptsDesc, failuresDesc, candidateFlightDesc, waitingDesc, stateDesc, leftDesc, freezesDesc, hedgesDesc, streakDesc, tokensDesc,
@@ -113,6 +115,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	s.gauge(heldLineDesc, float64(v.Held.Waiting))
 	s.counter(heldShutDesc, v.Held.Refused)
+	s.gauge(rushDesc, flag(v.Rush.On))
+	s.counter(turnedDesc, v.Rush.TurnedAway)
 
 	if a := &v.Archive; a.State != "" {
 		s.gauge(archiveDesc, flag(a.Problem == ""))
