@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-profile bench-micro pictures agents clean
+.PHONY: build demo test lint unit drill fuzz vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-overload bench-profile bench-micro pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -78,6 +78,9 @@ bench-crowd: ## ten thousand streams at once
 bench-soak: ## an hour of mixed traffic, its memory drawn into docs/images
 	@mkdir -p dist && sh tools/bench.sh -scenario soak -json ../dist/soak.json
 	cd bench && $(GO) run ./curves ../dist/soak.json ../docs/images
+
+bench-overload: ## five times what it can do, and what comes after
+	@sh tools/bench.sh -scenario overload
 
 bench-profile: ## where CPU and memory go on four paths; profiles into dist/
 	@mkdir -p dist && sh tools/bench.sh -scenario profile -out ../dist

@@ -11,6 +11,7 @@
 //	go run . -scenario scaling     curves over models, streams, bodies and rules
 //	go run . -scenario crowd       ten thousand streams at once
 //	go run . -scenario soak        an hour of mixed traffic, and a curve of the memory
+//	go run . -scenario overload    five times what it can do
 //	go run . -scenario profile     where the CPU and the memory go
 //	go run . -smoke                does it run, and are all columns there?
 package main
@@ -126,7 +127,7 @@ func run(ctx context.Context, o options) (err error) {
 	case "table":
 		err := b.table(ctx)
 		if o.smoke {
-			err = errors.Join(err, b.soak(ctx))
+			err = errors.Join(err, b.soak(ctx), b.overload(ctx))
 		}
 		return err
 	case "faults":

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -143,10 +144,10 @@ func about(b *bench) string {
 
 // how says what the figures are.
 func (b *bench) how() string {
-	switch {
+	switch once := []string{"crowd", "soak", "overload", "profile"}; {
 	case b.smoke:
 		return "a smoke test, too short for its figures to mean anything"
-	case b.scenario == "crowd" || b.scenario == "soak" || b.scenario == "profile" || b.reps == 1:
+	case slices.Contains(once, b.scenario) || b.reps == 1:
 		return "measured once"
 	}
 	return fmt.Sprintf("medians of %d repetitions", b.reps)
