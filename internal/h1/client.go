@@ -38,6 +38,9 @@ type Watcher interface {
 	Sent()
 	// Heard says that bytes of the answer's head have come, or a 1xx answer.
 	Heard()
+	// Freed says that the body's parts are not read any more. It is called once for each
+	// RoundTrip, perhaps after that has returned.
+	Freed()
 }
 
 // A Client keeps connections. Its methods may be called from any goroutine.
@@ -52,12 +55,13 @@ type Client struct {
 
 // RoundTrip sends a request and returns the answer when its head is there; the
 // caller closes its body. The request's URL names an http:// host; its body is given
-// in parts, which are not copied and must not change before the answer's body is
-// closed. fresh demands a connection that was never used. When ctx is done the
+// in parts, which are not copied and must not change before the watcher is told that
+// they are free. fresh demands a connection that was never used. When ctx is done the
 // connection is closed, the body's reading too.
 func (c *Client) RoundTrip(ctx context.Context, req *http.Request, body [][]byte, fresh bool, watch Watcher) (*http.Response, error) {
 	k, err := c.get(ctx, address(req), fresh, watch)
 	if err != nil {
+		watch.Freed()
 		return nil, err
 	}
 	return k.send(ctx, req, body, watch)

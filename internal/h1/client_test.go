@@ -413,10 +413,17 @@ func TestIdleConnectionsExpire(t *testing.T) {
 type told struct {
 	connected func(reused bool)
 	sent      func()
+	freed     func()
 }
 
 func (told) Connecting() {}
 func (told) Heard()      {}
+
+func (t told) Freed() {
+	if t.freed != nil {
+		t.freed()
+	}
+}
 
 func (t told) Connected(reused bool) {
 	if t.connected != nil {
@@ -436,4 +443,45 @@ func (c *Client) kept(addr string) []*conn {
 		return *kept
 	}
 	return nil
+}
+
+// Whatever becomes of a request, whoever lent the body hears once that it is free, and
+// not while it may still be written.
+func TestTheBodyIsFreedOnce(t *testing.T) {
+	whole := func(_ int, c net.Conn) {
+		if _, err := readRequest(c); err == nil {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	}
+	early := func(_ int, c net.Conn) {
+		c.Read(make([]byte, 1))
+		io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno")
+	}
+	cut := func(_ int, c net.Conn) { c.Read(make([]byte, 1)) }
+	for name, c := range map[string]struct {
+		script func(int, net.Conn)
+		size   int
+	}{
+		"small": {whole, 10}, "in parts": {whole, joinBelow}, "aside": {whole, 4 << 20},
+		"answered early": {early, 16 << 20}, "cut": {cut, 16 << 20}, "refused": {nil, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addr := "127.0.0.1:1"
+			if c.script != nil {
+				addr, _ = upstream(t, c.script)
+			}
+			var freed atomic.Int32
+			done := make(chan struct{}, 8)
+			r, parts := post(addr, bytes.Repeat([]byte("x"), c.size))
+			resp, err := client(t).RoundTrip(t.Context(), r, parts, false, told{freed: func() { freed.Add(1); done <- struct{}{} }})
+			if err == nil {
+				io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+			<-done
+			if n := freed.Load(); n != 1 {
+				t.Errorf("%d times", n)
+			}
+		})
+	}
 }

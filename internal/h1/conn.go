@@ -100,6 +100,7 @@ func (k *conn) shut() { k.Conn.Close() }
 // write writes head and body: in one system call where the system can, copied
 // together where they are small.
 func (k *conn) write(head *bytes.Buffer, body [][]byte, length int64, sent *atomic.Bool, watch Watcher) (err error) {
+	defer watch.Freed()
 	defer heads.Put(head)
 	if length < joinBelow {
 		for _, part := range body {

@@ -31,6 +31,7 @@ type request struct {
 	endpoint wire.Endpoint
 	upload   *upload
 	body     []byte
+	memory   *memory     // where a large body lies; nil for others
 	share    *held.Share // what all this takes of max_held_bytes
 	doc      *wire.Doc   // nil where the body has no fields to read
 	broken   error       // why a body that should have fields could not be read
@@ -76,6 +77,12 @@ func (q *request) whose() string {
 		host = q.remote
 	}
 	return "host:" + host
+}
+
+// done gives back what the request holds.
+func (q *request) done() {
+	q.memory.release()
+	q.share.Close()
 }
 
 // admit reads the request whole. A refusal is an answer that calls nobody.

@@ -123,6 +123,7 @@ const anthropicVersion = "2023-06-01"
 type outgoing struct {
 	*http.Request // without its body
 	parts         [][]byte
+	memory        *memory // where they lie, if the body is a large one
 }
 
 // outgoing builds the request for one candidate, from the client's originals.
@@ -153,7 +154,7 @@ func (q *request) outgoing(s *Snapshot, chain *route.Chain, c *route.Candidate, 
 		}
 	}
 	u := joinURL(c.BaseURL, path, query, c.PlainJoin)
-	out := &outgoing{Request: &http.Request{Method: q.method, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}}
+	out := &outgoing{memory: q.memory, Request: &http.Request{Method: q.method, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}}
 	if q.doc != nil && c.Model != "" {
 		out.parts = q.doc.Segments(q.named(c.Model))
 	} else {
@@ -178,8 +179,8 @@ func (o *outgoing) anew(ctx context.Context) *http.Request {
 		r.Body = http.NoBody
 		return r
 	}
-	r.GetBody = func() (io.ReadCloser, error) { return newBody(o.parts, o.ContentLength), nil }
-	r.Body = newBody(o.parts, o.ContentLength)
+	r.GetBody = func() (io.ReadCloser, error) { return o.body(), nil }
+	r.Body = o.body()
 	return r
 }
 
@@ -188,16 +189,18 @@ func (o *outgoing) anew(ctx context.Context) *http.Request {
 // write, and any other in a write per part.
 const joinBelow = 64 << 10
 
-// newBody reads the parts one after another. Large ones are not copied together.
-func newBody(parts [][]byte, total int64) io.ReadCloser {
-	if len(parts) == 1 {
-		return io.NopCloser(bytes.NewReader(parts[0]))
+// body reads the parts one after another. Large ones are not copied together.
+func (o *outgoing) body() io.ReadCloser {
+	switch {
+	case o.memory != nil:
+		return newBodyReader(o.parts, o.memory)
+	case len(o.parts) == 1:
+		return io.NopCloser(bytes.NewReader(o.parts[0]))
+	case o.ContentLength <= joinBelow:
+		return io.NopCloser(bytes.NewReader(bytes.Join(o.parts, nil)))
 	}
-	if total <= joinBelow {
-		return io.NopCloser(bytes.NewReader(bytes.Join(parts, nil)))
-	}
-	readers := make([]io.Reader, len(parts))
-	for i, part := range parts {
+	readers := make([]io.Reader, len(o.parts))
+	for i, part := range o.parts {
 		readers[i] = bytes.NewReader(part)
 	}
 	return io.NopCloser(io.MultiReader(readers...))
@@ -275,7 +278,8 @@ func (m *marks) at(mark *atomic.Int64) { mark.Store(int64(time.Since(m.start))) 
 // come.
 type plainWatch struct {
 	*probe.Clock
-	m *marks
+	m      *marks
+	memory *memory // held until Freed
 }
 
 // Connected implements h1.Watcher.
@@ -292,11 +296,16 @@ func (w *plainWatch) Heard() {
 	w.Clock.Heard()
 }
 
+// Freed implements h1.Watcher.
+func (w *plainWatch) Freed() { w.memory.release() }
+
 // sendPlain sends over a plain HTTP/1.1 connection.
 func sendPlain(wires *transports, clock *probe.Clock, m *marks, out *outgoing) (*http.Response, error) {
-	watch := &plainWatch{clock, m}
+	watch := &plainWatch{clock, m, out.memory}
+	watch.memory.hold()
 	resp, err := wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, false, watch)
 	if err != nil && m.died(clock) || m.tired(resp) {
+		watch.memory.hold()
 		resp, err = wires.plain.RoundTrip(clock.Context(), out.Request, out.parts, true, watch)
 	}
 	return resp, err

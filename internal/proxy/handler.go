@@ -101,7 +101,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req, refusal := h.admit(w, r, s, upload) // 1
-	defer req.share.Close()
+	defer req.done()
 	var chain *route.Chain
 	if refusal == nil {
 		if !req.upgrade && h.page(w, req, s) {
@@ -214,20 +214,25 @@ func (r *run) send(ctx context.Context, w http.ResponseWriter, win *won) {
 	outcome, strike := health.Abandoned, health.Strike{}
 	// Deferred, so that a panic on the way leaves no request in flight.
 	defer func() { win.lease.Settle(outcome, time.Now(), strike) }()
-	now := time.Now()
-	win.lease.Released(now)
-	win.learner.released(x.Header)
-	r.stayed(win.candidate, now)
-	r.record.Winner, r.record.Status = win.try, x.Status
-	t := &r.record.Tries[win.try]
-	r.record.Released = now.Sub(r.req.start)
-	t.Released = now.Sub(t.Start)
-	r.name(w, win.candidate)
+	r.releasing(w, win)
 	n, err := relay(ctx, w, x, r.delivery())
 	var cut bool
 	if outcome, strike, cut = r.sent(win, n, err); cut {
 		abort(w, r.req)
 	}
+}
+
+// releasing notes that the winner's answer goes out from now on.
+func (r *run) releasing(w http.ResponseWriter, win *won) {
+	now := time.Now()
+	win.lease.Released(now)
+	win.learner.released(win.exchange.Header)
+	r.stayed(win.candidate, now)
+	r.record.Winner, r.record.Status = win.try, win.exchange.Status
+	t := &r.record.Tries[win.try]
+	r.record.Released = now.Sub(r.req.start)
+	t.Released = now.Sub(t.Start)
+	r.name(w, win.candidate)
 }
 
 // sent books how a released answer ended, of which n bytes went out before err. cut

@@ -43,74 +43,84 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		head(w.Header(), x)
 		w.WriteHeader(x.Status)
 	}
-	control := http.NewResponseController(w)
-	send := func(b []byte, flush bool) error {
-		if d.writeIdle > 0 {
-			// Not every writer can have a deadline; then the client is trusted.
-			_ = control.SetWriteDeadline(time.Now().Add(d.writeIdle))
-		}
-		m, err := w.Write(b)
-		n += int64(m)
-		if err == nil && flush {
-			err = control.Flush()
-		}
-		if err != nil {
-			return errors.Join(errClient, err)
-		}
-		if d.writeIdle > 0 && flush {
-			// HTTP/2 resets a stream at its deadline although nobody writes.
-			_ = control.SetWriteDeadline(time.Time{})
-		}
-		return nil
-	}
-	err = x.SendHeld(func(b []byte) error {
-		// In pieces, as a slow client takes something all the time, but not all at
-		// once.
-		for len(b) > 0 {
-			piece := b[:min(len(b), heldPiece)]
-			if err := send(piece, false); err != nil {
-				return err
-			}
-			b = b[len(piece):]
-		}
-		return nil
-	})
+	out := clientWriter{w: w, control: http.NewResponseController(w), idle: d.writeIdle}
+	err = x.SendHeld(out.pieces)
 	if err == nil && (!x.Done() || x.Ending() == probe.Broken || len(x.Trailer()) > 0) {
 		// Flushed, a body has no length that net/http would work out, and so room
 		// for trailers.
-		err = send(nil, true)
+		err = out.send(nil, true)
 	}
-	if err != nil {
-		return n, err
-	}
-	for !x.Done() {
-		b, err := x.Next()
+	for err == nil && !x.Done() {
+		b, end := x.Next()
 		if len(b) > 0 {
-			if err := send(b, true); err != nil {
-				return n, err
-			}
+			err = out.send(b, true)
 		}
-		if err == io.EOF {
+		if end == io.EOF {
 			break
 		}
-		if ctx.Err() != nil && !ended(x) {
-			return n, errClient
+		if err == nil && ctx.Err() != nil && !ended(x) {
+			return out.n, errClient
 		}
 	}
+	if err != nil {
+		return out.n, err
+	}
 	if ctx.Err() != nil && x.Ending() == probe.Broken {
-		return n, errClient
+		return out.n, errClient
 	}
 	if x.Ending() == probe.Broken && d.errorEvent && appendable(w.Header(), x) {
 		if event := wire.BrokenEvent(d.dialect, d.kind, x.Reader(), "the upstream's answer broke off"); len(event) > 0 {
-			if err := send(event, true); err != nil {
-				return n, err
+			if err := out.send(event, true); err != nil {
+				return out.n, err
 			}
 		}
 	}
 	if x.Ending() != probe.Broken {
 		trailers(w.Header(), x.Trailer())
 	}
-	return n, nil
+	return out.n, nil
+}
+
+// An clientWriter is the way to a client, which has to take something all the time.
+type clientWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	idle    time.Duration // write_idle_timeout; 0 = none
+	n       int64         // bytes that went out
+}
+
+// send writes, and has it go out at once where flush is set. Its errors are errClient.
+func (o *clientWriter) send(b []byte, flush bool) error {
+	if o.idle > 0 {
+		// Not every writer can have a deadline; then the client is trusted.
+		_ = o.control.SetWriteDeadline(time.Now().Add(o.idle))
+	}
+	m, err := o.w.Write(b)
+	o.n += int64(m)
+	if err == nil && flush {
+		err = o.control.Flush()
+	}
+	if err != nil {
+		return errors.Join(errClient, err)
+	}
+	if o.idle > 0 && flush {
+		// HTTP/2 resets a stream at its deadline although nobody writes.
+		_ = o.control.SetWriteDeadline(time.Time{})
+	}
+	return nil
+}
+
+// pieces sends what was held, a piece at a time: a slow client takes something all the
+// time, but not all at once.
+func (o *clientWriter) pieces(b []byte) error {
+	for len(b) > 0 {
+		piece := b[:min(len(b), heldPiece)]
+		if err := o.send(piece, false); err != nil {
+			return err
+		}
+		b = b[len(piece):]
+	}
+	return nil
 }
 
 // switchOver takes the client's connection out of HTTP, as the upstream's has been:

@@ -40,6 +40,8 @@ type upload struct {
 	set   time.Time           // when the deadline was last moved; zero = there is none
 	probe [1]byte             // where a byte behind the end would go
 
+	memory *memory // where the body lies, if that is a large one
+
 	mu    sync.Mutex
 	share *held.Share // nil until the request is in
 	got   int64
@@ -142,7 +144,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, s *Snapshot, 
 		}
 		return tooLarge(limit)
 	}
-	defer func() { req.share = u.share }()
+	defer func() { req.share, req.memory = u.share, u.memory }()
 	if u.w == nil {
 		return crowded(u.enter(r.Context(), &h.room, 0))
 	}
@@ -196,23 +198,7 @@ func (u *upload) read(ctx context.Context, gate *held.Gate, limit int64) ([]byte
 		if err := u.enter(ctx, gate, n); err != nil {
 			return nil, err
 		}
-		if n > proveBelow {
-			defer time.AfterFunc(announcedTime, u.late).Stop()
-		}
-		body := make([]byte, min(n, proveBelow))
-		if _, err := io.ReadFull(u, body); err != nil {
-			return nil, err
-		}
-		if n > proveBelow {
-			whole := make([]byte, n)
-			copy(whole, body)
-			if _, err := io.ReadFull(u, whole[len(body):]); err != nil {
-				return nil, err
-			}
-			body = whole
-		}
-		u.seeEnd()
-		return body, nil
+		return u.readLarge(n)
 	}
 	if n > 0 {
 		body := make([]byte, n)
@@ -245,6 +231,29 @@ func (u *upload) read(ctx context.Context, gate *held.Gate, limit int64) ([]byte
 			return body, err
 		}
 	}
+}
+
+// readLarge reads a body of n bytes into memory that is used again.
+func (u *upload) readLarge(n int64) ([]byte, error) {
+	have := int64(0)
+	if n > proveBelow {
+		defer time.AfterFunc(announcedTime, u.late).Stop()
+		first := newMemory(proveBelow)
+		defer first.release()
+		if _, err := io.ReadFull(u, first.bytes[:proveBelow]); err != nil {
+			return nil, err
+		}
+		u.memory = newMemory(n)
+		have = int64(copy(u.memory.bytes, first.bytes[:proveBelow]))
+	} else {
+		u.memory = newMemory(n)
+	}
+	body := u.memory.bytes[:n:n]
+	if _, err := io.ReadFull(u, body[have:]); err != nil {
+		return nil, err
+	}
+	u.seeEnd()
+	return body, nil
 }
 
 // seeEnd reads the body's end: the server notices that a client leaves only once it

@@ -324,6 +324,7 @@ func (w *walk) attempt(s *seat) {
 
 // prepare has a seat's attempt begin.
 func (w *walk) prepare(s *seat) {
+	w.req.memory.hold() // until it has been performed, however long the request lives
 	w.redact.know(s.id.secrets)
 	w.begun(s.c)
 	w.round++
@@ -346,6 +347,7 @@ func (w *walk) prepare(s *seat) {
 // perform makes a seat's attempt. Of the walk it touches nothing but what never changes.
 func (w *walk) perform(s *seat) (rep report) {
 	rep.seat = s
+	defer w.req.memory.release()
 	defer func() {
 		if fault := recover(); fault != nil {
 			s.clock.Cancel(nil)
