@@ -15,6 +15,7 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/health"
 	"understudy/internal/route"
+	"understudy/internal/wire"
 )
 
 // A client is somebody who may call, by the digest of the key.
@@ -184,8 +185,10 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 	if req.model == "" {
 		return refused("the request names no model, and this client key is for certain models only")
 	}
-	if req.endpoint.Model != "" && req.endpoint.Model != req.model {
-		return refused("the request names one model in its path and another in its body")
+	for _, name := range wire.NamesInPath(req.method, req.path) {
+		if name != req.model {
+			return refused("the request names one model in its path and another in its body")
+		}
 	}
 	if !c.may(chain.Model) {
 		return refused(fmt.Sprintf("this client key is not for model '%s'", req.quote(s, req.model, 200)))
