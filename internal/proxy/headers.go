@@ -114,12 +114,24 @@ func hasPrefix(name string, prefixes []string) bool {
 	return false
 }
 
+// ofOrigin says whether a header of an answer is about the origin that a browser has it
+// from, beyond the answer itself: what it keeps, wipes or reports there, and how it gets
+// there. The origin is ours, and an upstream has no say about it.
+func ofOrigin(name string) bool {
+	switch name {
+	case "Set-Cookie", "Set-Cookie2", "Alt-Svc", "Alt-Used", "Clear-Site-Data", "Strict-Transport-Security", "Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct",
+		"Nel", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed", "Accept-Ch", "Critical-Ch", "Origin-Agent-Cluster":
+		return true
+	}
+	return false
+}
+
 // returnable puts what of an upstream's headers goes to the client into dst, where
 // what stands there already stays: it is ours.
 func returnable(dst, upstream http.Header) {
 	listed := connected(upstream)
 	for name, values := range upstream {
-		if hopByHop(name) || listed[name] || name == "Set-Cookie" || name == "Alt-Svc" || hasPrefix(name, ourPrefixes) {
+		if hopByHop(name) || listed[name] || ofOrigin(name) || hasPrefix(name, ourPrefixes) {
 			continue
 		}
 		if own, ours := dst[name]; ours {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"understudy/internal/probe"
@@ -205,6 +206,17 @@ func head(dst http.Header, x *probe.Exchange) {
 	}
 }
 
+// headOnly says whether a header has no business behind a body, where whoever merges it
+// into the head would read the answer, or where it came from, in another way (RFC 9110,
+// 6.5.1).
+func headOnly(name string) bool {
+	switch name {
+	case "Host", "Authorization", "Www-Authenticate", "Cache-Control", "Age", "Expires", "Date", "Location", "Retry-After", "Vary", "Warning", "Pragma":
+		return true
+	}
+	return strings.HasPrefix(name, "Content-") && name != "Content-Digest"
+}
+
 // trailers passes on what came after the body, but for what stops here.
 func trailers(dst, upstream http.Header) {
 	if len(upstream) == 0 {
@@ -213,7 +225,7 @@ func trailers(dst, upstream http.Header) {
 	passed := http.Header{}
 	returnable(passed, upstream)
 	for name, values := range passed {
-		if len(values) > 0 {
+		if len(values) > 0 && !headOnly(name) {
 			dst[http.TrailerPrefix+name] = values
 		}
 	}
