@@ -101,17 +101,7 @@ func (b *bench) overload(ctx context.Context) error {
 		all = append(all, o)
 		failed = errors.Join(failed, o.failed())
 	}
-	lines := [][]string{{"", "capacity", "offered", "served", "goodput", "shed", "mute", "refused", "cut", "late", "wrong", "unsent", "served p50", "p99", "shed p50", "p99", "before p99", "recovery", "resident", "peak", "its cores", "others"},
-		{"", "/s", "/s", "", "of capacity", "", "", "", "", "", "", "", "ms", "ms", "ms", "ms", "ms", "s", "MiB", "MiB", "", ""}}
-	for _, o := range all {
-		line := []string{o.Name, fmt.Sprintf("%.0f", o.Capacity), fmt.Sprintf("%.0f", o.Offered), fmt.Sprint(o.Fates["served"]), fmt.Sprintf("%.2f", o.Goodput)}
-		for _, n := range append(fateNames[1:], "unsent") {
-			line = append(line, fmt.Sprint(o.Fates[n]))
-		}
-		lines = append(lines, append(line, fmt.Sprintf("%.0f", o.ServedP50), fmt.Sprintf("%.0f", o.ServedP99), fmt.Sprintf("%.0f", o.ShedP50), fmt.Sprintf("%.0f", o.ShedP99),
-			fmt.Sprintf("%.1f", o.Calm), fmt.Sprintf("%.1f", o.Recovery), fmt.Sprintf("%.0f", o.Before), fmt.Sprintf("%.0f", o.Peak), fmt.Sprintf("%.2f", o.Cores), fmt.Sprintf("%.2f", o.Rest)))
-	}
-	align(os.Stdout, lines)
+	printOrdeals(all)
 	for _, o := range all {
 		if o.Why != "" {
 			fmt.Println(o.Name+", the last that was wrong:", o.Why)
@@ -121,6 +111,29 @@ func (b *bench) overload(ctx context.Context) error {
 		}
 	}
 	return errors.Join(b.save(all), failed)
+}
+
+// printOrdeals shows what became of the requests, and how long it took.
+func printOrdeals(all []ordeal) {
+	became := [][]string{{"", "capacity", "offered", "served", "goodput", "shed", "mute", "refused", "cut", "late", "wrong", "unsent"},
+		{"", "/s", "/s", "", "of capacity", "", "", "", "", "", "", ""}}
+	took := [][]string{{"", "served p50", "p99", "shed p50", "p99", "before p99", "recovery", "resident", "peak", "cores", "others"},
+		{"", "ms", "ms", "ms", "ms", "ms", "s", "MiB", "MiB", "", ""}}
+	for _, o := range all {
+		line := []string{o.Name, fmt.Sprintf("%.0f", o.Capacity), fmt.Sprintf("%.0f", o.Offered), fmt.Sprint(o.Fates["served"]), fmt.Sprintf("%.2f", o.Goodput)}
+		for _, n := range append(fateNames[1:], "unsent") {
+			line = append(line, fmt.Sprint(o.Fates[n]))
+		}
+		became = append(became, line)
+		line = []string{o.Name}
+		for _, ms := range []float64{o.ServedP50, o.ServedP99, o.ShedP50, o.ShedP99} {
+			line = append(line, fmt.Sprintf("%.0f", ms))
+		}
+		took = append(took, append(line, fmt.Sprintf("%.1f", o.Calm), fmt.Sprintf("%.1f", o.Recovery), fmt.Sprintf("%.0f", o.Before), fmt.Sprintf("%.0f", o.Peak), fmt.Sprintf("%.2f", o.Cores), fmt.Sprintf("%.2f", o.Rest)))
+	}
+	align(os.Stdout, became)
+	fmt.Println()
+	align(os.Stdout, took)
 }
 
 // failed is an error where something came that must not come.
