@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -95,9 +96,18 @@ func TestArchives(t *testing.T) {
 		if bytes.Contains(files["config.example.yaml"], []byte("\r")) || bytes.Contains(files["README.md"], []byte("](docs/")) {
 			t.Errorf("%s: line ends, or links to files that are not there", a.Name)
 		}
+		for _, name := range []string{"config.example.toml", "config.example.yaml"} {
+			if key := literalKey.Find(files[name]); key != nil || !bytes.Contains(files[name], []byte("_KEY")) {
+				t.Errorf("%s: %s holds a key, or has no place for one: %q", a.Name, name, key)
+			}
+		}
 		format(t, b.Target, files[b.Name()])
 	}
 }
+
+// literalKey finds what holds a key itself, where an example only names the variable
+// that does.
+var literalKey = regexp.MustCompile(`(?m)^.*\b(api_key|key|admin_token)"?\s*[:=].*$|^.*\bsk-.*$`)
 
 // format looks at a program with the means of its system's format: for which
 // machine it is, that nothing else has to be loaded to run it on Linux, and that Go
