@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-overload bench-profile bench-micro pictures agents clean
+.PHONY: build demo test lint unit drill fuzz fuzz-keep vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-overload bench-profile bench-micro pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -39,6 +39,9 @@ vuln: ## known vulnerabilities in what is called (asks vuln.go.dev, so it is not
 
 fuzz: ## each native fuzz target for FUZZTIME
 	@sh tools/fuzz.sh $(FUZZTIME)
+
+fuzz-keep: ## each for FUZZTIME, and what reaches new code goes into testdata/fuzz
+	@sh tools/fuzz.sh -keep $(FUZZTIME)
 
 dist: ## a release, in dist/; see docs/install.md
 	cd tools/dist && $(GO) run . -src ../.. -out ../../dist -targets '$(TARGETS)' -repository '$(REPOSITORY)' -builder '$(BUILDER)'
