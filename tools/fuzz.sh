@@ -23,7 +23,7 @@ trap 'rm -rf "$tmp"' EXIT
 # look fuzzes a target: directory, target, time, workers.
 look() {
 	echo "fuzz $1 $2 $3"
-	if go test "./$1" -run '^$' -fuzz "^$2\$" -fuzztime "$3" -parallel "$4" >"$tmp/out" 2>&1; then
+	if go test "./$1" -run '^$' -fuzz "^$2\$" -fuzztime "$3" -fuzzminimizetime 1s -parallel "$4" >"$tmp/out" 2>&1; then
 		tail -n 1 "$tmp/out"
 		return
 	fi

@@ -99,6 +99,9 @@ func (h *hider) brokenLine(n int) (next int) {
 	m := brokenLine.FindStringSubmatchIndex(line)
 	if m == nil {
 		item := strings.TrimLeft(word, "- ")
+		if item == "" {
+			return n + 1 // only the dash of an item, whose quotes are covered
+		}
 		if !plainItem.MatchString(item) || looksSecret(strings.Trim(item, `"',`)) {
 			if i := strings.IndexByte(line, '#'); i >= 0 && !strings.ContainsAny(word[:1], "{[-") {
 				h.cover(span{start + i, all.end}, "***") // perhaps no comment
