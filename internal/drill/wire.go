@@ -62,12 +62,16 @@ type Wire struct {
 	framing Framing
 	sent    int64
 	die     Ending // Clean: the connection lives on
-	overrun bool   // bytes of a next request were thrown away
+	harm    *harming
+	record  func([]byte)
+	overrun bool // bytes of a next request were thrown away
 }
 
 // Head sends a status line, a Date, the given header names and values in turn, and
 // what the framing needs. It panics on an odd number of strings.
 func (w *Wire) Head(status int, framing Framing, header ...string) {
+	w.harm.interims(w)
+	framing, header = w.harm.framing(framing), w.harm.header(header)
 	w.begun, w.framing = true, framing
 	w.none = w.head || status == http.StatusNoContent || status == http.StatusNotModified
 	w.write(headBytes(status, framing, header))
@@ -126,9 +130,18 @@ func (w *Wire) Chunk(p []byte) {
 	if len(p) == 0 || w.none {
 		return
 	}
+	w.piece(w.harm.pack(p))
+}
+
+// piece sends a piece of the body as it is, framed.
+func (w *Wire) piece(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	from := w.sent
 	w.sent += int64(len(p))
 	if w.framing == Chunked {
-		p = fmt.Appendf(nil, "%x\r\n%s\r\n", len(p), p)
+		p = fmt.Appendf(nil, "%s\r\n%s\r\n", w.harm.size(from, len(p)), p)
 	}
 	w.write(p)
 }
@@ -150,6 +163,7 @@ func (w *Wire) End(trailer ...string) {
 	switch {
 	case w.none:
 	case w.framing == Chunked:
+		w.piece(w.harm.rest())
 		var b strings.Builder
 		b.WriteString("0\r\n")
 		for i := 0; i < len(trailer); i += 2 {
@@ -157,6 +171,9 @@ func (w *Wire) End(trailer ...string) {
 		}
 		b.WriteString("\r\n")
 		w.write([]byte(b.String()))
+		if w.harm.is(BadChunk) && w.harm.done {
+			w.FIN()
+		}
 	case w.framing == UntilClose, w.sent < int64(w.framing):
 		w.FIN()
 	}
@@ -170,8 +187,14 @@ func (w *Wire) JSON(status int, body []byte, header ...string) {
 
 // whole sends a whole answer of known length in one write.
 func (w *Wire) whole(status int, contentType string, body []byte, header ...string) {
-	w.begun, w.framing, w.sent = true, Length(len(body)), int64(len(body))
 	header = append([]string{"Content-Type", contentType}, header...)
+	if w.harm != nil {
+		w.Head(status, Length(len(body)), header...)
+		w.Chunk(body)
+		w.End()
+		return
+	}
+	w.begun, w.framing, w.sent = true, Length(len(body)), int64(len(body))
 	out := headBytes(status, w.framing, header)
 	if w.none = w.head; !w.none {
 		out = append(out, body...)
@@ -320,6 +343,22 @@ func (w *Wire) Err() error { return w.err }
 func (w *Wire) write(p []byte) {
 	if w.err != nil {
 		return
+	}
+	if w.harm != nil {
+		if p = w.harm.strike(w, p); len(p) == 0 {
+			return
+		}
+	}
+	w.send(p)
+}
+
+// send sends bytes that have come to what harm they may.
+func (w *Wire) send(p []byte) {
+	if w.err != nil || len(p) == 0 {
+		return
+	}
+	if w.record != nil {
+		w.record(p)
 	}
 	if _, err := w.c.Write(p); err != nil {
 		w.fail(err)
