@@ -92,6 +92,7 @@ type Client struct {
 	addr string
 	c    net.Conn
 	br   *bufio.Reader
+	buf  []byte // what a piece of a body is read into
 }
 
 // Dial connects to addr over TCP.
@@ -107,7 +108,14 @@ func Dial(ctx context.Context, addr string) (*Client, error) {
 // NewClient returns a client over c, which it then owns; addr goes into the Host
 // header.
 func NewClient(c net.Conn, addr string) *Client {
-	return &Client{addr: addr, c: c, br: bufio.NewReaderSize(c, 64<<10)}
+	return &Client{addr: addr, c: c, br: bufio.NewReaderSize(c, 16<<10)}
+}
+
+// Reset has the client go on over another connection, whatever was left to read on
+// the one before, which it does not close.
+func (c *Client) Reset(conn net.Conn) {
+	c.c = conn
+	c.br.Reset(conn)
 }
 
 // Conn returns the connection, for what Ask does not do.
@@ -318,12 +326,14 @@ func (c *Client) readBody(q Query, r *Reply, start time.Time) error {
 
 // take reads n bytes of the body.
 func (c *Client) take(q Query, r *Reply, start time.Time, n int64) error {
-	buf := make([]byte, 32<<10)
+	if c.buf == nil {
+		c.buf = make([]byte, 32<<10)
+	}
 	for n > 0 {
-		k, err := c.br.Read(buf[:min(n, int64(len(buf)))])
+		k, err := c.br.Read(c.buf[:min(n, int64(len(c.buf)))])
 		if k > 0 {
 			n -= int64(k)
-			r.Body = append(r.Body, buf[:k]...)
+			r.Body = append(r.Body, c.buf[:k]...)
 			r.Arrivals = append(r.Arrivals, Arrival{At: time.Since(start), Bytes: k})
 			if q.Watch != nil && !q.Watch(*r) {
 				return c.leave(q)

@@ -175,7 +175,7 @@ var oddities = []Fault{
 			var frames [][]byte
 			for body := bytes.Join(p.frames(), nil); len(body) > 0; {
 				cut := min(len(body), 7)
-				if i := bytes.IndexFunc(body, func(r rune) bool { return r > 0x7f }); i >= 0 && i < cut {
+				if i := bytes.IndexFunc(body[:cut], func(r rune) bool { return r > 0x7f }); i >= 0 {
 					cut = i + 1
 				}
 				frames, body = append(frames, body[:cut]), body[cut:]

@@ -68,8 +68,10 @@ type Harm struct {
 	// BadGzip it counts in the body as it is sent, and for the others it says how
 	// much. An answer that has no such byte stays whole.
 	At int
-	// Gap is the time between two bytes of a Trickle; 0 is a second.
-	Gap time.Duration
+	// Gap is the time between two bytes of a Trickle; 0 is a second. After Most bytes
+	// the rest comes at once; 0 is never.
+	Gap  time.Duration
+	Most int
 	// Seed decides what Garbage and a BadChunk look like.
 	Seed uint64
 }
@@ -184,7 +186,7 @@ func (h *harming) take() []byte {
 func (h *harming) size(from int64, n int) string {
 	if h.is(BadChunk) && !h.done && int64(h.At) < from+int64(n) {
 		h.done = true
-		return []string{"zz", "", fmt.Sprintf("%x", n+1+h.random.IntN(4096)), fmt.Sprintf("%x", n-1), "-1", "ffffffffffffffff"}[h.random.IntN(6)]
+		return []string{"zz", "", fmt.Sprintf("%x", n+1+h.random.IntN(4096)), fmt.Sprintf("%x", n-1), "-1", "fffffffffffffffff"}[h.random.IntN(6)]
 	}
 	return fmt.Sprintf("%x", n)
 }
@@ -216,7 +218,10 @@ func (h *harming) strike(w *Wire, p []byte) []byte {
 		w.hangUp()
 	case Trickle:
 		w.send(p[:at])
-		for _, b := range p[at:] {
+		for i, b := range p[at:] {
+			if h.Most > 0 && from+at+i >= h.At+h.Most {
+				return p[at+i:]
+			}
 			if !w.Pause(orSecond(h.Gap)) {
 				w.hangUp()
 				return nil

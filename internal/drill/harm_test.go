@@ -119,6 +119,12 @@ func TestAnswersTrickle(t *testing.T) {
 	if !r.Clean || Spoken(r.Body) != "short" || len(r.Arrivals) < 20 {
 		t.Errorf("%d arrivals, %+v", len(r.Arrivals), r)
 	}
+	few := Start(Harmed(Healthy(Answer{Text: "short"}), Harm{Ruin: Trickle, At: 350, Gap: time.Millisecond, Most: 4}))
+	defer few.Close()
+	r = Ask(t.Context(), few.Addr(), asks[1].query)
+	if !r.Clean || Spoken(r.Body) != "short" || len(r.Arrivals) > 6 {
+		t.Errorf("%d arrivals, %+v", len(r.Arrivals), r)
+	}
 }
 
 func TestHarmOfTheFraming(t *testing.T) {

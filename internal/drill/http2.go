@@ -29,7 +29,12 @@ type Turn struct {
 // what clients take unasked, some megabytes. It panics where there is no port. The
 // caller calls Close.
 func StartHTTP2(cert tls.Certificate, turn func(r Request, n int) Turn) *Upstream {
-	l := tls.NewListener(loopback(), &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
+	return StartHTTP2On(loopback(), cert, turn)
+}
+
+// StartHTTP2On is StartHTTP2 on l, which the Upstream then owns.
+func StartHTTP2On(l net.Listener, cert tls.Certificate, turn func(r Request, n int) Turn) *Upstream {
+	l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
 	u := newUpstream(l)
 	u.run(func(c net.Conn, nth int) {
 		h := &h2conn{u: u, c: c, nth: nth, turn: turn, f: http2.NewFramer(c, c), open: map[uint32]*h2stream{}, gone: make(chan struct{})}
@@ -48,6 +53,8 @@ type h2conn struct {
 	turn func(Request, int) Turn
 	open map[uint32]*h2stream // requests that are not whole yet
 	asks int
+	last uint32        // the newest stream that is answered
+	away bool          // GOAWAY has been sent: no newer one is
 	gone chan struct{} // closed when nothing is read any more
 	wg   sync.WaitGroup
 
@@ -95,6 +102,15 @@ func (h *h2conn) serve() {
 				err = h.write(func(f *http2.Framer) error { return f.WritePing(true, frame.Data) })
 			}
 		case *http2.MetaHeadersFrame:
+			h.mu.Lock()
+			away := h.away
+			if !away {
+				h.last = frame.StreamID
+			}
+			h.mu.Unlock()
+			if away {
+				continue // the peer has been told that it is not
+			}
 			s := &h2stream{r: Request{Method: frame.PseudoValue("method"), Target: frame.PseudoValue("path"), Conn: h.nth}}
 			for _, f := range frame.RegularFields() {
 				s.r.Header = append(s.r.Header, Field{f.Name, f.Value})
@@ -200,7 +216,10 @@ func (h *h2conn) answer(id uint32, r Request, t Turn, gone <-chan struct{}) {
 func (h *h2conn) strike(id uint32, r Ruin, gone <-chan struct{}) bool {
 	switch r {
 	case GoAway:
-		return h.write(func(f *http2.Framer) error { return f.WriteGoAway(id, http2.ErrCodeNo, nil) }) == nil
+		return h.write(func(f *http2.Framer) error {
+			h.away = true
+			return f.WriteGoAway(h.last, http2.ErrCodeNo, nil)
+		}) == nil
 	case GoAwayUnanswered:
 		_ = h.write(func(f *http2.Framer) error { return f.WriteGoAway(max(id, 2)-2, http2.ErrCodeNo, nil) })
 		h.c.Close()
