@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill fuzz fuzz-keep vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-overload bench-profile bench-micro pictures agents clean
+.PHONY: build demo test lint unit drill campaign fuzz fuzz-keep vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-overload bench-profile bench-micro pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -36,6 +36,8 @@ drill: ## the drill's scorecards and ten upgrades under load, alone: they measur
 
 vuln: ## known vulnerabilities in what is called (asks vuln.go.dev, so it is not in make test)
 	$(TOOL) govulncheck ./...
+campaign: ## a million requests among random faults (docs/campaign.md); SEED=n for the same ones
+	GOGC=600 $(GO) test -count 1 -timeout 12h -v -run '^TestCampaign$$' ./internal/campaign -args -seed $(or $(SEED),0) -requests 1000000 -epoch 4000 -clients 128 -progress 1m
 
 fuzz: ## each native fuzz target for FUZZTIME
 	@sh tools/fuzz.sh $(FUZZTIME)

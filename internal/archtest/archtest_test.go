@@ -45,6 +45,7 @@ var may = map[string][]string{
 	"daemon":         {"config", "handover", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files", "redisstore"},
 	"upstreamtest":   {},
 	"archtest":       {},
+	"campaign":       {},
 	"movein":         {"config"},
 	"cmd/understudy": {"daemon", "handover", "archive", "stats", "web", "console", "drill", "config", "route", "proxy", "control", "files", "movein"},
 }
