@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -344,7 +345,7 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 		send = wires.anew
 	}
 	resp, err := send(out.anew(traced))
-	if err != nil && m.died(clock) || m.tired(resp) {
+	if err != nil && m.died(clock) && !streamReset(err) || m.tired(resp) {
 		resp, err = wires.anew(out.anew(traced))
 	}
 	if err != nil {
@@ -356,6 +357,24 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 	}
 	return resp, nil
 }
+
+// streamReset says that an upstream has ended one stream of HTTP/2: its connection
+// lives, and so does whoever read the request. What was refused unread, net/http has
+// sent again by itself.
+func streamReset(err error) bool {
+	_, is := errors.AsType[streamError](err)
+	return is
+}
+
+// streamError is net/http's own error of that kind, which fills in every struct that
+// looks like it (its method As): the type itself is not exported.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (streamError) Error() string { return "a stream was reset" }
 
 // budget is what one attempt may take.
 func (r *run) budget(c *route.Candidate) probe.Budget {

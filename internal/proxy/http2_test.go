@@ -92,6 +92,29 @@ func TestStreamsThatAreResetOverHTTP2(t *testing.T) {
 	}
 }
 
+// A stream that is reset on a kept connection before its headers is a failure like
+// others: the connection has not died, and the upstream has read the request. It does
+// not go out once more behind the rules' back.
+func TestAStreamThatIsResetIsNoDeadConnection(t *testing.T) {
+	var n atomic.Int64
+	h, addr, calls := overHTTP2(t, "rules: []", func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) == 2 {
+			panic(http.ErrAbortHandler)
+		}
+		say(w, whole)
+	}, func(w http.ResponseWriter, _ *http.Request) { say(w, okSSE) })
+	for i, want := range []string{whole, okSSE} {
+		resp := send(t, addr, chatPath, requestFor(chatPath, true))
+		if body, err := io.ReadAll(resp.Body); string(body) != want || err != nil {
+			t.Errorf("request %d got %q, %v", i+1, body, err)
+		}
+		booked(t, h, i+1)
+	}
+	if a, b := calls[0].Load(), calls[1].Load(); a != 2 || b != 1 {
+		t.Errorf("called %d and %d times, want 2 and 1", a, b)
+	}
+}
+
 // One broken stream leaves the others on its connection alone.
 func TestAStreamThatIsGivenUpLeavesItsConnection(t *testing.T) {
 	var n atomic.Int64
