@@ -140,13 +140,13 @@ func TestTheBookFindsWhoMustNotBeCalled(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.what, got, c.want)
 		}
 	}
-	b, _, q, arrive := scene()
+	b, _, _, arrive := scene()
 	arrive("/a/x", secret, "real")
 	arrive("/a/x", secret, "real")
 	if b.settle(); b.figures.broken() != "after release bounds" {
 		t.Errorf("called twice: %q", b.figures.broken())
 	}
-	b, _, q, arrive = scene()
+	b, _, q, arrive := scene()
 	first := arrive("/a/x", secret, "real")
 	first.ended(true)
 	arrive("/a/x", secret, "real")

@@ -35,6 +35,9 @@ var own = []string{"upstream_all_failed", "rate_limit_exceeded", "invalid_api_ke
 // terminal finds what ends an answer well, in any dialect.
 var terminal = regexp.MustCompile(`"finish_reason":"|\[DONE\]|"response\.completed"|"message_stop"|"finishReason"|"done":true`)
 
+// holding begins the comments of an answer that is held until it is whole.
+const holding = ": understudy holds"
+
 // brokeOff is what the program's own error event says.
 const brokeOff = "the upstream's answer broke off"
 
@@ -56,6 +59,17 @@ func judge(q question, views []view, r drill.Reply, left bool) (kind, wrong stri
 func judgeAnswer(q question, views []view, r drill.Reply, left bool) (kind, wrong string) {
 	coded := r.Get("Content-Encoding") != ""
 	near := ""
+	if said := len(r.Body); bytes.HasPrefix(r.Body, []byte(holding)) { // delivery complete, after 15 s
+		for bytes.HasPrefix(r.Body, []byte(holding)) {
+			_, r.Body, _ = bytes.Cut(r.Body, []byte("\n\n"))
+		}
+		switch {
+		case left && len(r.Body) == 0:
+			return "left within an answer", ""
+		case !r.Clean && said > 0 && strings.Contains(string(r.Body), "no upstream of "):
+			return "an error event where an answer was awaited", ""
+		}
+	}
 	for _, v := range views {
 		sent := v.body
 		if v.coded && !coded {
