@@ -36,6 +36,7 @@ drill: ## the drill's scorecards and ten upgrades under load, alone: they measur
 
 vuln: ## known vulnerabilities in what is called (asks vuln.go.dev, so it is not in make test)
 	$(TOOL) govulncheck ./...
+
 campaign: ## a million requests among random faults (docs/campaign.md); SEED=n for the same ones
 	GOGC=600 $(GO) test -count 1 -timeout 12h -v -run '^TestCampaign$$' ./internal/campaign -args -seed $(or $(SEED),0) -requests 1000000 -epoch 4000 -clients 128 -progress 1m
 
