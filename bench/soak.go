@@ -130,7 +130,7 @@ func points(samples []sample, of func(sample) float64) (all []curve.Point) {
 
 // draw makes the curves of the samples.
 func (r *soaked) draw() {
-	memory := &curve.Curve{Name: "soak", Title: "Memory over an hour of mixed traffic", X: "minutes", YUnit: "MiB"}
+	memory := &curve.Curve{Name: "soak", Title: "Memory under mixed traffic", X: "minutes", YUnit: "MiB"}
 	open := &curve.Curve{Name: "soak-open", Title: "What was open meanwhile", X: "minutes", YUnit: "count"}
 	for _, c := range []struct {
 		to   *curve.Curve

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +191,23 @@ func answered(t *testing.T, c net.Conn, path string) (answer string, kept bool) 
 	return fmt.Sprint(resp.StatusCode, " ", resp.Header.Get("Retry-After"), why), !resp.Close
 }
 
+// deaf has soundings be lost from now on, in a rush that there has been since a time. It
+// returns what sends real ones.
+func (r *rig) deaf(since time.Time) (sound func()) {
+	for {
+		r.rush.mu.Lock()
+		if r.rush.sent.IsZero() { // else one is still on its way back
+			break
+		}
+		r.rush.mu.Unlock()
+		runtime.Gosched()
+	}
+	defer r.rush.mu.Unlock()
+	sound, r.rush.sound = r.rush.sound, func() {}
+	r.rush.since, r.rush.last, r.rush.batch, r.rush.places = since, time.Now(), firstBatch, 0
+	return sound
+}
+
 // In a rush, a request on a connection that is kept and a new connection get 503 with
 // Retry-After, and are closed; who asks whether the program lives is told that it does.
 // When it is over, all is as it was.
@@ -201,12 +219,7 @@ func TestARush(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	// The soundings are lost from now on, and have been for a while.
-	r.rush.mu.Lock()
-	sound := r.rush.sound
-	r.rush.sound = func() {}
-	r.rush.since, r.rush.last, r.rush.batch, r.rush.places = time.Now().Add(-rushGrace), time.Now(), firstBatch, 0
-	r.rush.mu.Unlock()
+	sound := r.deaf(time.Now().Add(-rushGrace))
 	if got, keeps := answered(t, kept, "/healthz"); got != "200 " || !keeps {
 		t.Errorf("healthz: %s, kept %v", got, keeps)
 	}
@@ -216,8 +229,7 @@ func TestARush(t *testing.T) {
 	if got, keeps := answered(t, dial(t, r.Addr()), "/v1/models"); got != "503 2 a rush" || keeps {
 		t.Errorf("on a new connection: %s, kept %v", got, keeps)
 	}
-	v := r.Control("v").View()
-	if !v.Rush.On || v.Rush.TurnedAway != 2 {
+	if v := r.Control("v").View(); v.Rush.TurnedAway != 2 {
 		t.Errorf("%+v", v.Rush)
 	}
 	r.rush.mu.Lock()
@@ -236,5 +248,38 @@ func TestARush(t *testing.T) {
 				t.Fatalf("it is not over: %s", got)
 			}
 		}
+	}
+}
+
+// Within the grace a new connection waits, and is served once there is room; those that
+// are open are served meanwhile.
+func TestABurstWaits(t *testing.T) {
+	r := newRig(t, vm("", "a http://127.0.0.1:1 m")).serve()
+	open := dial(t, r.Addr())
+	if got, _ := answered(t, open, "/v1/models"); got != "200 " {
+		t.Fatal(got)
+	}
+	sound := r.deaf(time.Now().Add(time.Hour))
+	late := dial(t, r.Addr())
+	if _, err := io.WriteString(late, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, keeps := answered(t, open, "/v1/models"); got != "200 " || !keeps {
+		t.Errorf("on a connection that is open: %s, kept %v", got, keeps)
+	}
+	r.rush.mu.Lock()
+	short := r.rush.short
+	r.rush.sound, r.rush.sent = sound, time.Time{}
+	r.rush.mu.Unlock()
+	if !short {
+		t.Error("there was room for everybody")
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(late), nil)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%v %+v", err, resp)
+	}
+	resp.Body.Close()
+	if _, turned := r.rush.seen(time.Now()); turned != 0 {
+		t.Errorf("%d were turned away", turned)
 	}
 }
