@@ -21,8 +21,10 @@ const (
 	turnedAtOnce = 1024
 	// rushWait is how often a connection that waits to be let in is looked at.
 	rushWait = 5 * time.Millisecond
-	// shedTime bounds how long one is told.
-	shedTime = time.Second
+	// shedTime bounds how long one is told, and shedBytes how much of its request is read
+	// meanwhile: those of agents are large.
+	shedTime  = time.Second
+	shedBytes = 16 << 20
 	// descriptorsPerClient are what a client's connection may take: its own and one to
 	// an upstream. ownDescriptors are for everything else.
 	descriptorsPerClient, ownDescriptors = 2, 64
@@ -130,7 +132,7 @@ func tell(c net.Conn, answer string) {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-	_, _ = io.Copy(io.Discard, io.LimitReader(c, 64<<10))
+	_, _ = io.Copy(io.Discard, io.LimitReader(c, shedBytes))
 }
 
 // crowdConn gives its place back when it is closed.

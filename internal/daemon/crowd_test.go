@@ -92,6 +92,28 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
+// One too many is told so though its request is large and goes out first: what nobody
+// read would reset the connection, and the answer would be lost.
+func TestOneTooManyWithALargeRequest(t *testing.T) {
+	r := newRig(t, vm(", max_connections: 1", "a http://127.0.0.1:1 m")).serve()
+	if got := status(dial(t, r.Addr())); got != "200  false" {
+		t.Fatal(got)
+	}
+	c := dial(t, r.Addr())
+	const size = 4 << 20
+	if _, err := fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size)); err != nil {
+		t.Errorf("sending: %v", err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); resp.StatusCode != 503 || err != nil || !strings.Contains(string(body), "max_connections") {
+		t.Errorf("%d %q, %v", resp.StatusCode, body, err)
+	}
+}
+
 // A head that is too large gets 431 over HTTP/1, whether it is one header or many.
 func TestLargeHeads(t *testing.T) {
 	r := newRig(t, vm("", "a http://127.0.0.1:1 m")).serve()
