@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"understudy/internal/drill"
@@ -16,6 +17,8 @@ import (
 type book struct {
 	w       *world
 	figures *figures
+
+	rush atomic.Bool // the program turns requests away, as the machine is too busy
 
 	mu       sync.Mutex
 	asked    map[string]*asked

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,7 +162,7 @@ func TestTheBookFindsWhoMustNotBeCalled(t *testing.T) {
 
 func TestSecretsAreFoundHoweverTheyLook(t *testing.T) {
 	f := newFigures(func(string, ...any) {})
-	if _, err := (watched{f}).Write([]byte("sk-fake***0001")); err != nil || f.broken() != "" {
+	if _, err := (watched{f, new(atomic.Bool)}).Write([]byte("sk-fake***0001")); err != nil || f.broken() != "" {
 		t.Errorf("a mask: %q", f.broken())
 	}
 	for _, pad := range []string{"", "u:", "user:", "someone:"} {
@@ -170,7 +171,7 @@ func TestSecretsAreFoundHoweverTheyLook(t *testing.T) {
 			t.Errorf("%s is not found", text)
 		}
 	}
-	if _, err := (watched{f}).Write([]byte("key=sk-fake-1" + marker + "00")); err != nil || f.broken() != "secret" {
+	if _, err := (watched{f, new(atomic.Bool)}).Write([]byte("key=sk-fake-1" + marker + "00")); err != nil || f.broken() != "secret" {
 		t.Errorf("a whole one: %q", f.broken())
 	}
 }

@@ -164,6 +164,10 @@ func (c *client) ask(n int) {
 		}
 	}
 	kind, wrong := judge(q.question, views, reply, left)
+	if reply.Status == 0 && len(views) == 0 && c.b.rush.Load() {
+		// In a rush a connection may be closed before its client has read why.
+		kind, wrong = "turned away in a rush, without a word", ""
+	}
 	if wrong != "" {
 		trail := ""
 		for _, v := range views {

@@ -77,7 +77,7 @@ func (x *run) play(n, clients int) error {
 	if err := w.write(w.variants[0]); err != nil {
 		return err
 	}
-	out := watched{x.f}
+	out := watched{x.f, &x.b.rush}
 	var handler slog.Handler = slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})
 	if w.seed%2 == 0 {
 		handler = slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})

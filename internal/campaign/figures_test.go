@@ -150,9 +150,15 @@ func leak(p []byte) string {
 }
 
 // watched is a log that nobody reads but for secrets.
-type watched struct{ f *figures }
+type watched struct {
+	f    *figures
+	rush *atomic.Bool // set once the program says that it turns requests away
+}
 
 func (w watched) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("some are turned away")) {
+		w.rush.Store(true)
+	}
 	if s := leak(p); s != "" {
 		w.f.violate("secret", "in the log: %s", s)
 	}
