@@ -110,6 +110,21 @@ func TestDecodingsAgreeWithTheLibrary(t *testing.T) {
 	})
 }
 
+// However long a text is, what is shown of it costs no more than what is shown.
+func TestQuotingLongTextsCostsLittle(t *testing.T) {
+	for _, letter := range []string{"x", "%", "é", "/", "A1"} {
+		q := &quoter{base: knowing("another-secret-9876543210"), secrets: []string{"Bearer sk-client-0123456789abcdefghij"}}
+		short, long := strings.Repeat(letter, 100<<10), strings.Repeat(letter, 16<<20)
+		cost := func(text string) float64 { return testing.AllocsPerRun(3, func() { q.Quote(text, 200) }) }
+		if q.Quote(short, 200) != q.Quote(long, 200) {
+			t.Errorf("%s: the quotes differ", letter)
+		}
+		if a, b := cost(short), cost(long); b > a {
+			t.Errorf("%s: %v allocations instead of %v", letter, b, a)
+		}
+	}
+}
+
 // An upstream that tells what it was sent, coded, tells nobody else by way of us.
 func TestCodedEchoesNeverShow(t *testing.T) {
 	const key, clients = "sk-upstream-0123456789-secret-1", "client-key-0123456789-of-somebody"

@@ -163,6 +163,7 @@ func (q *quoter) know(secrets []string) {
 
 // Quote is Redactor.Quote with the request's own secrets.
 func (q *quoter) Quote(text string, max int) string {
+	text = text[:min(len(text), quotedOf(max))]
 	if len(text) < q.base.least && len(text) <= max && plain(text) && q.tooShort(text) {
 		return strings.TrimSpace(text)
 	}
@@ -355,7 +356,7 @@ func (r *Redactor) begun(text []byte) (secret string, size int) {
 // secret, no control, ANSI or bidi character, at most max characters of it.
 func (r *Redactor) Quote(text string, max int) string {
 	// What nobody will see is not looked at: some upstreams say a megabyte.
-	text = r.Hide(text[:min(len(text), 16*max+hideAhead)])
+	text = r.Hide(text[:min(len(text), quotedOf(max))])
 	if len(text) <= max && plain(text) {
 		return strings.TrimSpace(text)
 	}
@@ -377,6 +378,9 @@ func (r *Redactor) Quote(text string, max int) string {
 	}
 	return strings.TrimSpace(b.String())
 }
+
+// quotedOf is how much of a text is looked at to show max characters of it.
+func quotedOf(max int) int { return 16*max + hideAhead }
 
 // plain says whether a text is visible ASCII and spaces, which most are.
 func plain(text string) bool {
