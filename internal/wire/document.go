@@ -68,6 +68,7 @@ type document struct {
 	short   shortener
 	trailed bool // something that is no blank follows it
 	scalar  bool // it is no container: only the body's end ends it
+	valid   bool // body has been read strictly
 }
 
 // feed reads p, which begins at offset r.at of the body, and returns what follows
@@ -77,7 +78,10 @@ func (d *document) feed(r *Reader, p []byte) (rest []byte) {
 		n := len(p)
 		if !d.scalar {
 			var closed bool
-			if n, closed = d.nesting.scan(p); closed {
+			if n, closed = d.whole(r, p); !closed {
+				n, closed = d.nesting.scan(p)
+			}
+			if closed {
 				d.end = r.at + int64(n)
 			}
 		}
@@ -85,6 +89,7 @@ func (d *document) feed(r *Reader, p []byte) (rest []byte) {
 		case !r.keepsDocument():
 		case !d.over:
 			d.body, d.over = d.short.keep(d.body, p[:n], d.limit)
+			d.valid = d.valid && !d.short.on
 		}
 		if d.end != 0 {
 			r.document(d.body, d.over)
@@ -97,6 +102,24 @@ func (d *document) feed(r *Reader, p []byte) (rest []byte) {
 		}
 	}
 	return nil
+}
+
+// whole reads a document that comes in one piece, as short ones do: strictly, and so
+// but once. It is false where that is not so, or the document is broken.
+func (d *document) whole(r *Reader, p []byte) (n int, ok bool) {
+	if !r.keepsDocument() || d.over || len(d.body) > 0 || d.nesting != (nesting{}) {
+		return 0, false
+	}
+	last := len(p) - 1
+	for last > 0 && blank(p[last]) {
+		last--
+	}
+	if last < 1 || p[last] != p[0]+2 { // '{'+2 is '}', '['+2 is ']'
+		return 0, false
+	}
+	end, bad := jsonEnd(p, 0, 0, &r.stack)
+	d.valid = bad == ""
+	return end, d.valid
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }

@@ -44,10 +44,12 @@ func (r *Reader) event(name, data []byte, at int64, dispatched bool) {
 
 // parse reads data into r.ev and reports whether it is JSON.
 func (r *Reader) parse(name, data []byte, whole bool) bool {
-	i := jsonSpace(data, 0)
-	end, bad := jsonEnd(data, i, 0, &r.stack)
-	if bad != "" || jsonSpace(data, end) != len(data) {
-		return false
+	i, end := jsonSpace(data, 0), len(data)
+	if !whole || !r.doc.valid {
+		var bad string
+		if end, bad = jsonEnd(data, i, 0, &r.stack); bad != "" || jsonSpace(data, end) != len(data) {
+			return false
+		}
 	}
 	r.ev = event{name: name, whole: whole, said: r.Started(), released: r.released, usage: NoUsage()}
 	if data[i] == '[' {
