@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +25,9 @@ const (
 	// firstBatch, leastBatch and mostBatch are how many requests are let in at once while
 	// the program is behind: at first, and at least and at most.
 	firstBatch, leastBatch, mostBatch = 64, 8, 4096
+	// fewInside is how many requests may always be under way: where soundings are late
+	// with fewer, it is the machine that is busy, or has slept, and not with these.
+	fewInside = 64
 	// turnedPerSecond bounds, for each processor, the connections that are turned away in
 	// a second: it costs a tenth of its time. The system keeps the others waiting, which
 	// costs nothing.
@@ -40,8 +44,9 @@ const (
 // Nothing is sounded but when somebody comes, and nobody is held up while soundings
 // come back in time, however many requests are under way. A nil rush is none.
 type rush struct {
-	turns float64 // how many connections may be turned away in a second
-	log   *slog.Logger
+	turns  float64 // how many connections may be turned away in a second
+	log    *slog.Logger
+	inside atomic.Int64 // requests under way
 
 	mu     sync.Mutex
 	sound  func()    // sends a sounding, and echo tells of its return; nil = nobody does
@@ -96,7 +101,7 @@ func (r *rush) enter(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.look(now)
-	if r.since.IsZero() {
+	if r.since.IsZero() || r.inside.Load() < fewInside {
 		return true
 	}
 	if r.places > 0 {

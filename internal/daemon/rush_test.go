@@ -24,6 +24,7 @@ type tide struct {
 func newTide(t *testing.T) *tide {
 	r := &tide{rush: newRush(slog.New(slog.DiscardHandler)), t: t, now: time.Now()}
 	r.sound = func() { r.sent++ }
+	r.inside.Store(fewInside)
 	return r
 }
 
@@ -70,6 +71,18 @@ func TestNobodyIsHeldUpWithoutARush(t *testing.T) {
 	var none *rush
 	if !none.enter(r.now) || none.on(r.now) {
 		t.Error("there is a rush where nobody notices one")
+	}
+}
+
+// A machine that is busy with something else, or has slept, is late too. With few
+// requests under way nobody is held up for it, let alone turned away.
+func TestFewRequestsAreNoRush(t *testing.T) {
+	r := newTide(t)
+	r.inside.Store(fewInside - 1)
+	r.let(0, 1, 1, false)
+	for range 50 {
+		r.let(lateAfter+1, 5, 5, r.now.Sub(r.since) >= rushGrace && !r.since.IsZero())
+		r.back(time.Millisecond)
 	}
 }
 
@@ -219,6 +232,7 @@ func TestARush(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
+	r.rush.inside.Add(fewInside)
 	sound := r.deaf(time.Now().Add(-rushGrace))
 	if got, keeps := answered(t, kept, "/healthz"); got != "200 " || !keeps {
 		t.Errorf("healthz: %s, kept %v", got, keeps)
@@ -228,6 +242,10 @@ func TestARush(t *testing.T) {
 	}
 	if got, keeps := answered(t, dial(t, r.Addr()), "/v1/models"); got != "503 2 a rush" || keeps {
 		t.Errorf("on a new connection: %s, kept %v", got, keeps)
+	}
+	r.rush.inside.Add(-fewInside)
+	if got, keeps := answered(t, other, "/v1/models"); got != "200 " || !keeps {
+		t.Errorf("with few requests under way: %s, kept %v", got, keeps)
 	}
 	if v := r.Control("v").View(); v.Rush.TurnedAway != 2 {
 		t.Errorf("%+v", v.Rush)
@@ -259,6 +277,7 @@ func TestABurstWaits(t *testing.T) {
 	if got, _ := answered(t, open, "/v1/models"); got != "200 " {
 		t.Fatal(got)
 	}
+	r.rush.inside.Add(fewInside)
 	sound := r.deaf(time.Now().Add(time.Hour))
 	late := dial(t, r.Addr())
 	if _, err := io.WriteString(late, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {

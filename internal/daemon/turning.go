@@ -19,6 +19,8 @@ func (r *rush) turning(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		now := time.Now()
 		if newcomer(q) || r.enter(now) || !r.on(now) || q.URL.Path == "/healthz" {
+			r.inside.Add(1)
+			defer r.inside.Add(-1)
 			next.ServeHTTP(w, q)
 			return
 		}

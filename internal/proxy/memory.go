@@ -34,8 +34,9 @@ type shelf struct {
 }
 
 const (
-	// shelfBytes bounds what is kept for nobody.
-	shelfBytes = 64 << 20
+	// shelfBytes bounds what is kept for nobody. The collector lets the heap grow to five
+	// times what is kept, this included.
+	shelfBytes = 10 << 20
 	// shelfTime is how long a memory is kept for nobody; the collector's coming is when
 	// that is looked at, every two minutes at least.
 	shelfTime = 10 * time.Second
