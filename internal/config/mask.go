@@ -167,7 +167,9 @@ type Restored struct {
 // of what it stands for and only where a secret may stand, so that no edit shows a
 // secret or makes another of it.
 func (m Masked) Restore(text string) Restored {
-	text = strings.TrimPrefix(unixLines(text), string(bom))
+	if text != m.Text { // a file may have line ends that look like others once they are shown
+		text = strings.TrimPrefix(unixLines(text), string(bom))
+	}
 	r := Restored{Source: m.source, shown: text, pieces: m.pieces}
 	if text != m.Text { // else all is as it was, line ends of two kinds too
 		r.Bytes, r.pieces = m.put(text)
