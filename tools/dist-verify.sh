@@ -3,7 +3,7 @@
 # another directory with an empty cache; the Debian package installed, upgraded, removed
 # and purged in a copy of this system; the container's files run alone in a root; the
 # Windows program under Wine. It needs Debian or Ubuntu, root (or sudo that does not ask),
-# some ten minutes on two cores, and installs what is missing (Wine, 110 MB to fetch, and
+# the better part of half an hour, and installs what is missing (Wine, 110 MB to fetch, and
 # Ruby: 720 MB on the disk).
 set -eu
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n -- "$@"; fi; }
