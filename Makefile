@@ -8,7 +8,7 @@ LDFLAGS   = -s -w -X main.release=$(VERSION)
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 
-.PHONY: build demo test lint unit drill campaign fuzz fuzz-keep vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-overload bench-profile bench-micro pictures agents clean
+.PHONY: build demo test needs lint unit drill campaign fuzz fuzz-keep vuln dist-check dist dist-verify e2e web site bench-smoke bench bench-faults bench-scaling bench-crowd bench-soak bench-overload bench-profile bench-micro pictures agents clean
 
 build: ## one static binary
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/understudy
@@ -16,7 +16,10 @@ build: ## one static binary
 demo: ## fake upstreams that fail, and a client that never notices
 	@$(GO) run ./cmd/understudy demo
 
-test: lint unit drill fuzz dist-check e2e web site bench-smoke ## everything; .ci/run calls this
+test: needs lint unit drill fuzz dist-check e2e web site bench-smoke ## everything; .ci/run calls this
+
+needs: ## installs what the tests need and this machine lacks: apt-get as root, or brew
+	@sh tools/needs.sh
 
 lint: ## formatting, vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run gofmt -w on these'; exit 1; }
@@ -26,10 +29,8 @@ lint: ## formatting, vet, staticcheck
 	$(TOOL) staticcheck ./...
 	$(TOOL) actionlint
 
-unit: ## all Go tests, with the race detector (needs gcc, tmux for the console, zsh and fish for Tab, mandoc)
-	$(GO) test -race -timeout 10m -skip '^TestSchemaAndParseAgree$$' $$($(GO) list ./... | grep -v /cmd/)
-	$(GO) test -timeout 10m -run '^TestSchemaAndParseAgree$$' ./internal/config # one goroutine, thousands of files
-	$(GO) test -race -timeout 10m -skip '^(TestDrillScripts|TestTenUpgrades.*)$$' ./cmd/understudy
+unit: ## all Go tests, with the race detector (gcc), redis-server, tmux for the console, zsh and fish for Tab, mandoc
+	@sh tools/unit.sh
 
 drill: ## the drill's scorecards and ten upgrades under load, alone: they measure time
 	$(GO) test -timeout 10m -parallel 1 -run '^(TestDrillScripts|TestTenUpgrades.*)$$' ./cmd/understudy

@@ -8,9 +8,7 @@ missing() {
 	PATH=$PATH:/usr/sbin
 	! command -v nginx >/dev/null 2>&1 || ! command -v haproxy >/dev/null 2>&1
 }
-if missing && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-	apt-get install -y -q nginx-light haproxy >/dev/null || true
-fi
+sh ../tools/needs.sh nginx haproxy
 if missing || [ "$(uname)" != Linux ]; then
 	echo 'NOT RUN: bench (it needs Linux, nginx and haproxy)'
 	[ "${CI:-}" != true ] || exit 1

@@ -2,11 +2,7 @@
 # The vendors' SDKs need node and npm. Where they cannot be had the suite is named
 # as not run; in CI that is a failure.
 set -eu
-if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
-	if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-		apt-get install -y -q nodejs npm >/dev/null || true
-	fi
-fi
+sh tools/needs.sh node npm
 if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1 || ! (cd e2e && npm ci --no-audit --no-fund --silent); then
 	echo 'NOT RUN: e2e (the SDK suite needs node, npm and the npm registry)'
 	[ "${CI:-}" != true ] || exit 1

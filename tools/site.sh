@@ -3,9 +3,7 @@
 # reference are checked. Where it cannot be had the site is named as not built; in CI that
 # is a failure. -build only builds it.
 set -eu
-if ! command -v hugo >/dev/null 2>&1 && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-	apt-get install -y -q --no-install-recommends hugo >/dev/null || true
-fi
+sh tools/needs.sh hugo
 if ! command -v hugo >/dev/null 2>&1; then
 	echo 'NOT RUN: site (it needs hugo)'
 	[ "${CI:-}" != true ] || exit 1

@@ -6,9 +6,7 @@ set -eu
 missing() {
 	! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1 || ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1
 }
-if missing && command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
-	apt-get install -y -q chromium nodejs npm >/dev/null || true
-fi
+sh tools/needs.sh chromium node npm
 if missing || ! (cd internal/web/browser && npm ci --no-audit --no-fund --silent); then
 	echo 'NOT RUN: web (the dashboard suite needs chromium, node, npm and the npm registry)'
 	[ "${CI:-}" != true ] || exit 1
