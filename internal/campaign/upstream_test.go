@@ -131,7 +131,7 @@ func (h *host) plan(q *asked, a *arrival, r drill.Request) (drill.Script, string
 	}
 	if random.IntN(2) == 0 {
 		harm := h.harm(random, 20)
-		if harm.Ruin == drill.Garbage {
+		if harm.Ruin == drill.Garbage || harm.Ruin == drill.BadGzip {
 			harm.Ruin = drill.Close // what is left of a key behind garbage, nobody knows as one
 		}
 		return drill.Harmed(echo, harm), harm.Ruin.String() + " over an echo of the credential"

@@ -50,7 +50,7 @@ type world struct {
 	clients    []caller
 	own        string // what clients without keys of ours send as their credential
 	probation  *probation
-	soonest    bool // some variant has when_all_frozen: try_soonest
+	soonest    bool // variants may have when_all_frozen: try_soonest
 	errorEvent bool // some variant has broken_stream: error_event
 	variants   [][]byte
 	secrets    int
@@ -79,6 +79,7 @@ func about(r *rand.Rand, p float64) bool { return r.Float64() < p }
 func newWorld(seed uint64, dir string, b *book) *world {
 	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 1)), dir: dir, byPath: map[string]*candidate{}, names: drill.StartNames()}
 	w.own = w.secret("own")
+	w.soonest = about(w.random, 0.2) // where it is so, frozen ones may be called
 	r := w.random
 	for i := range 3 + r.IntN(3) {
 		w.hosts = append(w.hosts, newHost(fmt.Sprintf("h%d", i), plainHTTP, w, b))
@@ -240,13 +241,15 @@ func (w *world) server() map[string]any {
 		"chain_timeout": pick(r, 0, 2.0, 5.0), "relay_stall_timeout": seconds(r, 400, 1200), "write_idle_timeout": 60, // what a busy machine sends late goes out
 		"min_content_chars": pick(r, 1, 10, 10, 40), "hold_bytes": pick(r, 64<<10, 64<<10, 8<<20),
 		"auto_hedge_threshold": pick(r, 0, 3, 5), "auto_hedge_minutes": seconds(r, 1, 6), "freeze_max_seconds": 1,
-		"broken_stream": pick(r, "abort", "abort", "error_event"), "when_all_frozen": pick(r, "fail", "fail", "try_soonest"),
+		"broken_stream": pick(r, "abort", "abort", "error_event"), "when_all_frozen": "fail",
 		"queue_timeout": pick(r, 0, seconds(r, 20, 300)), "reload_poll_interval": pick(r, 0, 0.05), "admin_token": w.token(),
 	}
 	if about(r, 0.15) {
 		s["max_held_bytes"] = 8 << 20
 	}
-	w.soonest = w.soonest || s["when_all_frozen"] == "try_soonest"
+	if w.soonest {
+		s["when_all_frozen"] = pick(r, "fail", "try_soonest")
+	}
 	w.errorEvent = w.errorEvent || s["broken_stream"] == "error_event"
 	return s
 }
