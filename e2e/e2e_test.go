@@ -19,6 +19,9 @@ func TestFirstUpstreamFails(t *testing.T) {
 	var chains []*chain
 	var faults []drill.Fault
 	for _, c := range calls {
+		if n := len(c.before()); n < 12 {
+			t.Errorf("%s meets only %d of the catalogue's faults", c.name, n)
+		}
 		for _, f := range c.before() {
 			chains = append(chains, s.failing(t, c, f))
 			faults = append(faults, f)

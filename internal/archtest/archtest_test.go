@@ -69,10 +69,11 @@ type pkg struct {
 	GoFiles              []string
 }
 
-func packages(t *testing.T) []pkg {
+// packages are ours as they are built for a system.
+func packages(t *testing.T, system string) []pkg {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Dir,Imports,GoFiles", "./...")
-	cmd.Dir = root
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
@@ -95,28 +96,53 @@ func short(path string) string {
 }
 
 func TestImportsKeepToTheTable(t *testing.T) {
-	for _, p := range packages(t) {
-		if len(p.GoFiles) == 0 {
-			continue // tests only
-		}
-		name := short(p.ImportPath)
-		allowed, known := may[name]
-		if !known {
-			t.Errorf("package %s is not in the table: say in docs/architecture.md and here what it may import", name)
-		}
-		for _, path := range p.Imports {
-			if strings.HasPrefix(path, "understudy/") && !slices.Contains(allowed, short(path)) {
-				t.Errorf("%s imports %s, which it must never know", name, short(path))
+	for _, system := range []string{"linux", "darwin", "windows"} {
+		for _, p := range packages(t, system) {
+			if len(p.GoFiles) == 0 {
+				continue // tests only
 			}
-			if slices.Contains(mustNot[name], path) {
-				t.Errorf("%s imports %s, which it must never know", name, path)
+			name := short(p.ImportPath)
+			allowed, known := may[name]
+			if !known {
+				t.Errorf("package %s is not in the table: say in docs/architecture.md and here what it may import", name)
+			}
+			for _, path := range p.Imports {
+				if strings.HasPrefix(path, "understudy/") && !slices.Contains(allowed, short(path)) {
+					t.Errorf("%s imports %s on %s, which it must never know", name, short(path), system)
+				}
+				if slices.Contains(mustNot[name], path) {
+					t.Errorf("%s imports %s on %s, which it must never know", name, path, system)
+				}
 			}
 		}
 	}
 }
 
+// Layers for their own sake begin with packages that are named after nothing.
+func TestPackagesAreNamedAfterWhatTheyKnow(t *testing.T) {
+	nothing := []string{"utils", "util", "common", "types", "helpers", "helper", "helps", "misc", "shared", "base", "core", "manager", "service", "models"}
+	for _, p := range packages(t, "linux") {
+		if slices.Contains(nothing, filepath.Base(p.ImportPath)) {
+			t.Errorf("%s is named after nothing", p.ImportPath)
+		}
+	}
+}
+
+// What stands in a request's way reads JSON by wire's own scanner. Only our own pages,
+// errors and envelopes are written by reflection.
+func TestTheRequestsWayUsesNoReflection(t *testing.T) {
+	way := []string{"internal/proxy/", "internal/wire/", "internal/probe/", "internal/route/", "internal/rule/", "internal/h1/", "internal/health/"}
+	ours := []string{"internal/proxy/answer.go", "internal/proxy/pages.go", "internal/wire/envelope.go"}
+	goFiles(t, func(path, text string) {
+		dir, file := filepath.Split(path)
+		if slices.Contains(way, dir) && !strings.HasSuffix(file, "_test.go") && !slices.Contains(ours, path) && strings.Contains(text, `"encoding/json"`) {
+			t.Errorf("%s imports encoding/json", path)
+		}
+	})
+}
+
 func TestEveryPackageSaysWhatItIs(t *testing.T) {
-	for _, p := range packages(t) {
+	for _, p := range packages(t, "linux") {
 		if len(p.GoFiles) > 0 && len(p.Doc) < 40 {
 			t.Errorf("%s has no package doc", p.ImportPath)
 		}
