@@ -143,8 +143,18 @@ func TestUnknownAndMissingModels(t *testing.T) {
 	r.fails(r.post("/openai/deployments/gpt-9/chat/completions?api-version=1", `{"messages":[]}`), 404, list)
 	r.fails(r.get("/v1/models/gpt-9"), 404, list)
 	r.fails(r.get("/v1/models/gpt-9", "anthropic-version", "2023-06-01"), 404, `"type":"error"`, `"not_found_error"`)
-	for _, body := range []string{`{"model":"vm"`, `{"model":"vm"} {}`, "\ufeff{\"model\":\"vm\"}", `{"model":"vm",}`, `{'model':'vm'}`, "model=vm"} {
-		r.fails(r.post("/v1/chat/completions", body), 400)
+	for path, envelope := range map[string][]string{
+		"/v1/chat/completions":              {`{"error":{`, `"type":"invalid_request_error"`},
+		"/v1/responses":                     {`{"error":{`, `"type":"invalid_request_error"`},
+		"/v1/messages":                      {`"type":"error"`, `"type":"invalid_request_error"`, `"request_id":"req_`},
+		"/api/chat":                         {`"error":"`},
+		"/anything":                         {`{"error":{`},
+		"/v1beta/models/vm:generateContent": {`"status":"INVALID_ARGUMENT"`, `"details":[`},
+		"/openai/deployments/vm/chat/completions?api=1": {`{"error":{`},
+	} {
+		for _, body := range []string{`{"model":"vm"`, `{"model":"vm"} {}`, "\ufeff{\"model\":\"vm\"}", `{"model":"vm",}`, `{'model':'vm'}`, "model=vm"} {
+			r.fails(r.post(path, body), 400, envelope...)
+		}
 	}
 	r.fails(r.get("/v1/files"), 400)
 	for _, rec := range r.settle() {
