@@ -51,7 +51,7 @@ func newDialect(k Kind) dialect {
 	case Messages:
 		return &messages{}
 	case Generate:
-		return gemini{}
+		return &gemini{}
 	case OllamaChat, OllamaGenerate:
 		return ollama{}
 	}

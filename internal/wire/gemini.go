@@ -2,9 +2,11 @@ package wire
 
 // gemini reads Gemini's generateContent, whole or in pieces, and Code Assist's
 // envelope around it. Shapes: Google's go-genai and js-genai.
-type gemini struct{}
+type gemini struct {
+	begun, done uint64 // by index: candidates that had content, candidates that finished
+}
 
-func (d gemini) read(raw []byte, ev *event) {
+func (d *gemini) read(raw []byte, ev *event) {
 	finished, blocked := geminiNone, false
 	var inner []byte
 	for c := jsonIn(raw); c.next(); {
@@ -12,7 +14,7 @@ func (d gemini) read(raw []byte, ev *event) {
 		case `"candidates"`:
 			ev.known = true
 			for e := jsonIn(c.value); e.next(); {
-				finished = max(finished, geminiCandidate(e.value, ev))
+				finished = max(finished, d.candidate(e.value, ev))
 			}
 		case `"promptFeedback"`:
 			ev.known = true
@@ -43,6 +45,7 @@ func (d gemini) read(raw []byte, ev *event) {
 		// before it, it ends nothing.
 		ev.end(endPlain)
 	}
+	ev.partial = d.begun&^d.done != 0
 }
 
 type geminiFinish uint8
@@ -53,10 +56,17 @@ const (
 	geminiExplained
 )
 
-func geminiCandidate(raw []byte, ev *event) geminiFinish {
-	f := geminiNone
+// candidate reads one of the answers that were asked for (candidateCount), of which
+// each ends by itself.
+func (d *gemini) candidate(raw []byte, ev *event) geminiFinish {
+	f, index := geminiNone, uint64(1)
+	chars, nontext := ev.chars, ev.nontext
 	for c := jsonIn(raw); c.next(); {
 		switch string(c.key) {
+		case `"index"`: // left out where it is 0
+			if n, ok := jsonInt(c.value); ok && n >= 0 && n < 64 {
+				index = 1 << n
+			}
 		case `"content"`:
 			parts, _ := jsonField(c.value, "parts")
 			for p := jsonIn(parts); p.next(); {
@@ -73,6 +83,12 @@ func geminiCandidate(raw []byte, ev *event) geminiFinish {
 				f = geminiExplained
 			}
 		}
+	}
+	if ev.chars > chars || ev.nontext && !nontext {
+		d.begun |= index
+	}
+	if f != geminiNone && d.begun&index != 0 || f == geminiExplained {
+		d.done |= index
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -364,4 +365,42 @@ func TestChat(t *testing.T) {
 func withOptional(w Want) Want {
 	w.TerminalOptional = true
 	return w
+}
+
+// An answer of several choices ends with the last of them: cut before that it is not
+// whole, whichever of them have ended.
+func TestSeveralChoicesEndWithTheLast(t *testing.T) {
+	chat := func(index int, member string) string {
+		return fmt.Sprintf(`data: {"object":"chat.completion.chunk","choices":[{"index":%d,%s}]}`+"\n\n", index, member)
+	}
+	gemini := func(index int, member string) string {
+		if index == 0 { // Google leaves it out
+			return `data: {"candidates":[{` + member + `}]}` + "\n\n"
+		}
+		return fmt.Sprintf(`data: {"candidates":[{%s,"index":%d}]}`+"\n\n", member, index)
+	}
+	const words, stop = `"delta":{"content":"two words"},"finish_reason":null`, `"delta":{},"finish_reason":"stop"`
+	const parts, end, cut = `"content":{"parts":[{"text":"two words"}]}`, `"finishReason":"STOP"`, `"finishReason":"MAX_TOKENS"`
+	for name, c := range map[string]struct {
+		kind     Kind
+		body     string
+		terminal bool
+	}{
+		"chat, one of two":               {Chat, chat(0, words) + chat(1, words) + chat(0, stop), false},
+		"chat, both":                     {Chat, chat(0, words) + chat(1, words) + chat(0, stop) + chat(1, stop), true},
+		"Gemini, one of two":             {Generate, gemini(0, parts) + gemini(1, parts) + gemini(0, end), false},
+		"Gemini, the other of two":       {Generate, gemini(0, parts) + gemini(1, parts) + gemini(1, cut), false},
+		"Gemini, both":                   {Generate, gemini(0, parts) + gemini(1, parts) + gemini(1, end) + gemini(0, end), true},
+		"Gemini, both in one event":      {Generate, gemini(0, parts) + gemini(1, parts) + `data: {"candidates":[{"finishReason":"STOP"},{"finishReason":"STOP","index":1}]}` + "\n\n", true},
+		"Gemini, one whose end is early": {Generate, gemini(0, end) + gemini(0, parts) + gemini(0, parts+","+end), true},
+	} {
+		r := NewReader(Want{Kind: c.kind, Stream: true, Judged: true})
+		r.Feed([]byte(c.body))
+		if r.Terminal() != c.terminal {
+			t.Errorf("%s: terminal %v", name, r.Terminal())
+		}
+		if r.End(); (r.Verdict() == Healthy) != c.terminal {
+			t.Errorf("%s: %v", name, r.Verdict())
+		}
+	}
 }
