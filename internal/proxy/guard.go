@@ -190,6 +190,18 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 			return refused("the request names one model in its path and another in its body")
 		}
 	}
+	for part := range queryParts(req.query) {
+		if name, ok := anyParameter(part, "model"); ok && name != req.model {
+			return refused("the request names one model in its query and another in its body")
+		}
+	}
+	if req.doc != nil {
+		for _, name := range req.doc.NamesInBody() {
+			if name != req.named(req.model) && strings.TrimSpace(name) != req.model {
+				return refused("the request names other models beside the one that it asks for")
+			}
+		}
+	}
 	if !c.may(chain.Model) {
 		return refused(fmt.Sprintf("this client key is not for model '%s'", req.quote(s, req.model, 200)))
 	}

@@ -183,6 +183,16 @@ func queryParts(query string) iter.Seq[string] {
 // parameter.
 func keyValue(part string) (value string, ok bool) { return parameter(part, "key") }
 
+// anyParameter is the value of a query's part as a server reads it, if the part is one of
+// that name in any case.
+func anyParameter(part, name string) (value string, ok bool) {
+	found, value, _ := strings.Cut(strings.TrimLeft(part, "&;"), "=")
+	if !strings.EqualFold(unescaped(found), name) {
+		return "", false
+	}
+	return unescaped(strings.ReplaceAll(value, "+", " ")), true
+}
+
 // parameter is the value of a query's part, as it stands, if the part is one of that
 // name.
 func parameter(part, name string) (value string, ok bool) {

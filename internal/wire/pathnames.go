@@ -45,12 +45,21 @@ func namesIn(method, escapedPath string) (names []string) {
 	p := splitPath(escapedPath)
 	last := len(p.texts) - 1
 	for i := range max(last, 0) {
-		switch next := p.texts[i+1]; p.texts[i] {
+		// Azure's paths do not heed case, and others may not.
+		switch next := p.texts[i+1]; strings.ToLower(p.texts[i]) {
 		case "deployments", "engines":
 			names = append(names, next)
 		case "model":
-			if i+2 <= last && bedrockActions[p.texts[i+2]] {
+			if i+2 <= last && bedrockActions[strings.ToLower(p.texts[i+2])] {
 				names = append(names, next)
+			}
+		case "models": // Replicate's /v1/models/{owner}/{name}/predictions, Hugging Face's /models/{owner}/{name}
+			if kind, _ := pathKind(p.texts[i+1:]); kind == Other && method == "POST" {
+				names = append(names, strings.Join(p.texts[i+1:max(i+2, last)], "/"))
+			}
+		case "run": // Cloudflare's /ai/run/{model}
+			if i > 0 && strings.EqualFold(p.texts[i-1], "ai") {
+				names = append(names, strings.Join(p.texts[i+1:], "/"))
 			}
 		}
 	}

@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// contentNames are the top-level members that hold what is said to a model, and the
+// shapes of answers, in which "model" may be anybody's word.
+var contentNames = []string{
+	"messages", "input", "contents", "system", "systemInstruction", "system_instruction", "instructions", "prompt", "tools", "functions",
+	"metadata", "documents", "response_format", "text", "generationConfig", "generation_config", "file", "image",
+}
+
+// modelLists are members that hold several models: those to go on with where the first
+// fails (OpenRouter's models, LiteLLM's fallbacks).
+var modelLists = []string{"models", "fallbacks", "fallback_models"}
+
+// NamesInBody returns the names of models that some upstream may find in the body beside
+// the one it is asked for, at any depth: fallbacks, the session of a realtime call, the
+// requests of a batch. It is for whoever may use certain models only; a name too many
+// does no harm there.
+func (d *Doc) NamesInBody() (names []string) {
+	switch {
+	case d.boundary != "":
+		for c := partsOf(d.body, d.boundary); c.next(); {
+			part := bytes.TrimSpace(d.body[c.content.Start:c.content.End])
+			if len(part) > 0 && part[0] == '{' && jsonValid(part) && !slices.Contains(contentNames, string(c.name)) {
+				names = namesInside(names, part)
+			}
+		}
+	case d.object:
+		for c := jsonIn(d.body); c.next(); {
+			if name, _ := jsonText(c.key); !slices.Contains(contentNames, name) {
+				names = namesOf(names, name, c.value)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// namesInside adds the names in a container.
+func namesInside(names []string, raw []byte) []string {
+	for c := jsonIn(raw); c.next(); {
+		name := ""
+		if c.object {
+			name, _ = jsonText(c.key)
+		}
+		// What is said stands in the requests of a batch too; but the input of a session is
+		// how it hears.
+		if !slices.Contains(contentNames, name) || name == "input" && jsonKind(c.value) == '{' {
+			names = namesOf(names, name, c.value)
+		}
+	}
+	return names
+}
+
+// namesOf adds the names in a member.
+func namesOf(names []string, name string, value []byte) []string {
+	switch kind := jsonKind(value); {
+	case kind == '"' && strings.EqualFold(name, "model"):
+		text, _ := jsonText(value)
+		return append(names, text)
+	case kind == '[' && slices.ContainsFunc(modelLists, func(l string) bool { return strings.EqualFold(l, name) }):
+		for c := jsonIn(value); c.next(); {
+			if text, ok := jsonText(c.value); ok {
+				names = append(names, text)
+			} else {
+				names = namesInside(names, c.value)
+			}
+		}
+		return names
+	case kind == '{', kind == '[':
+		return namesInside(names, value)
+	}
+	return names
+}
