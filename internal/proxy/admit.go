@@ -97,6 +97,9 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot, u *
 	if refusal := h.guard(w, r, s, req); refusal != nil {
 		return req, refusal
 	}
+	if refusal := req.oldFashioned(w, r); refusal != nil {
+		return req, refusal
+	}
 	if climbs(req.path) {
 		return req, invalid(http.StatusBadRequest, "bad_request", "the path has a '..' segment")
 	}
@@ -108,6 +111,23 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot, u *
 		return req, refusal
 	}
 	return req, req.scan(s)
+}
+
+// oldFashioned sees to HTTP/1.0, which knows no chunks: net/http drops a Transfer-Encoding
+// there, and with it what tells where the body ends. So a body needs a length, and what
+// stands behind it is never read as another request.
+func (q *request) oldFashioned(w http.ResponseWriter, r *http.Request) *answer {
+	if !q.http10 {
+		return nil
+	}
+	w.Header().Set("Connection", "close")
+	switch r.Method {
+	case http.MethodPost, http.MethodPut, http.MethodPatch:
+		if len(r.Header["Content-Length"]) == 0 {
+			return invalid(http.StatusLengthRequired, "length_required", "a body over HTTP/1.0 needs a Content-Length")
+		}
+	}
+	return nil
 }
 
 // scan finds the model, and whether a stream is wanted.

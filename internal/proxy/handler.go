@@ -198,6 +198,10 @@ func (r *run) finish(ctx context.Context, w http.ResponseWriter, res result) {
 			panic(http.ErrAbortHandler) // target_mode_timeout_action: drop_connection
 		}
 		res.answer.write(w, r.req.endpoint.Dialect, r.req.id, len(r.record.Tries))
+	default:
+		// Who has left hears nothing; who has only closed the sending half of the
+		// connection looks the same, and must not take silence for an empty 200.
+		abort(w, r.req)
 	}
 }
 
