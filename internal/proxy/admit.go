@@ -317,8 +317,10 @@ const shortestCookie = 8
 
 // clientSecrets are a client's own credentials, to be kept out of every text.
 func clientSecrets(h http.Header, query string) (secrets []string) {
-	for _, name := range credentials {
-		secrets = append(secrets, h[name]...)
+	for name, values := range h {
+		if secretive(name) {
+			secrets = append(secrets, values...)
+		}
 	}
 	for _, line := range h["Cookie"] {
 		for pair := range strings.SplitSeq(line, ";") {
@@ -329,7 +331,7 @@ func clientSecrets(h http.Header, query string) (secrets []string) {
 	}
 	secrets = append(secrets, protocolKeys(h)...)
 	for part := range queryParts(query) {
-		if value, ok := keyValue(part); ok {
+		if value, ok := secretValue(part); ok {
 			secrets = append(secrets, unescaped(value), unescaped(strings.ReplaceAll(value, "+", " ")))
 		}
 	}

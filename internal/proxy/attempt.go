@@ -80,7 +80,7 @@ func identify(c *route.Candidate) (id identity, missing string) {
 		if isCredential(name) {
 			id.own = true
 		}
-		if isCredential(name) || h.Env != "" {
+		if secretive(name) || h.Env != "" {
 			id.secrets = append(id.secrets, value.Reveal())
 		}
 	}

@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/internal/drill"
 )
 
 // clientCredentials are a client's, one in every place where one can stand.
@@ -126,11 +129,40 @@ func TestMissingCredentialIsNeverReplacedByTheClients(t *testing.T) {
 	}
 }
 
+// What vendors, their gateways and clouds call a credential is one: it reaches nobody
+// else, and nobody reads it where an upstream quotes it.
+func TestCredentialsUnderOtherNames(t *testing.T) {
+	names := []string{"X-Auth-Token", "Ocp-Apim-Subscription-Key", "X-Amz-Security-Token", "X-Goog-Iam-Authorization-Token", "Cf-Aig-Authorization", "Helicone-Auth",
+		"X-Portkey-Api-Key", "X-Litellm-Api-Key", "X-Access-Token", "X-Password", "X-Secret-Key", "X-My-Credential", "Cf-Access-Client-Secret", "X_api_key", "Token"}
+	u := play(t, func(w *drill.Wire, q drill.Request, _ int) {
+		body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": "you sent " + string(q.Head)}})
+		w.JSON(400, body)
+	})
+	cfg, sent := "virtual_models: {vm: [{base_url: %q, api_key: sk-upstream-secret-1, model: m1, headers: {x-client: codex-1234567890", []string{"Idempotency-Key", "idempotent-0123456789", "X-Stainless-Lang", "js"}
+	for i, name := range names {
+		cfg += fmt.Sprintf(", x-%d-%s: configured-secret-%d", i, strings.ToLower(name), i)
+		sent = append(sent, name, fmt.Sprintf("client-secret-%d", i))
+	}
+	for _, prefix := range []string{"", "pool: {}\nupstream: [{id: a, base_url: 'http://127.0.0.1:1', api_key: x}]\n"} {
+		r := newRig(t, prefix+fmt.Sprintf(cfg+"}}]}", u.URL()))
+		got := r.post("/v1/chat/completions?access_token=client-secret-q&a=1", `{"model":"vm"}`, sent...)
+		calls := u.Requests()
+		q := calls[len(calls)-1]
+		if strings.Contains(string(q.Head), "client-secret") || !strings.Contains(string(q.Head), "idempotent-0123456789") || !strings.Contains(string(q.Head), "configured-secret-3") {
+			t.Errorf("the upstream got\n%s", q.Head)
+		}
+		shown := fmt.Sprintf("%s%+v", r.log, r.settle())
+		if got.Status != 400 || strings.Contains(shown, "secret-1") || strings.Contains(shown, "configured-secret") || strings.Contains(shown, "client-secret") {
+			t.Errorf("%d: %s", got.Status, shown)
+		}
+	}
+}
+
 // Only key parameters leave a query, and only where they must.
 func TestWithoutKey(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "a=b": "a=b", "&&a": "&&a", "key": "key", "keys=1": "keys=1", "key=1": "", "key=": "", "a=1&key=2": "a=1", "key=2&a=1": "a=1", "key=1&key=2;a=%2f": "a=%2f",
-		"a=1;key=2;b=3": "a=1;b=3", "%6bey=1&b=": "b=", "a=key=1": "a=key=1", "=key": "=key", "key=a&&b": "&b", "Key=1": "Key=1", "a=%zz&key=%zz": "a=%zz",
+		"a=1;key=2;b=3": "a=1;b=3", "%6bey=1&b=": "b=", "a=key=1": "a=key=1", "=key": "=key", "key=a&&b": "&b", "Key=1": "", "access_token=1&token=2&Subscription-Key=3&api%5Fkey=4&pageToken=5": "pageToken=5", "a=%zz&key=%zz": "a=%zz",
 	} {
 		if got := withoutKey(in); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)

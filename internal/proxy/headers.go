@@ -32,6 +32,31 @@ var originPrefixes = []string{"Sec-Fetch-", "X-Forwarded-", "X-Understudy-"}
 // credentials are the headers in which a client's secrets come.
 var credentials = []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key", "Api-Key", "Proxy-Authorization", "Cookie"}
 
+// secretive says whether a header, spelt as the keys of one, is by its name somebody's
+// secret: a credential as vendors, their gateways and clouds call it, known or not.
+func secretive(name string) bool {
+	switch name {
+	case "Accept", "Accept-Encoding", "Accept-Language", "Anthropic-Beta", "Anthropic-Version", "Connection", "Content-Length", "Content-Type", "User-Agent":
+		return false // which most are
+	case "Token", "Auth":
+		return true
+	}
+	if isCredential(name) {
+		return true
+	}
+	if strings.HasPrefix(name, "X-Stainless-") { // what the vendors' SDKs tell of themselves
+		return false
+	}
+	if strings.HasSuffix(name, "-Token") || strings.HasSuffix(name, "-Auth") {
+		return true
+	}
+	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+}
+
+// secretWords stand in the names of headers and parameters that are secrets.
+var secretWords = []string{"authorization", "api-key", "apikey", "subscription-key", "access-key", "secret", "password", "credential", "auth-token", "access-token", "-token"}
+
 // protocolKey begins a WebSocket subprotocol that is no protocol but a browser's way
 // to send a key (platform.openai.com, Realtime API).
 const protocolKey = "openai-insecure-api-key."
@@ -97,7 +122,7 @@ func forwardable(client http.Header, secrets bool) http.Header {
 	h := make(http.Header, len(client)+4)
 	listed := connected(client)
 	for name, values := range client {
-		if hopByHop(name) || tellsOrigin(name) || listed[name] || name == "Host" || name == "Content-Length" || !secrets && isCredential(name) {
+		if hopByHop(name) || tellsOrigin(name) || listed[name] || name == "Host" || name == "Content-Length" || !secrets && secretive(name) {
 			continue
 		}
 		h[name] = values

@@ -3,6 +3,7 @@ package proxy
 import (
 	"iter"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -143,13 +144,13 @@ func unescaped(s string) string {
 	return b.String()
 }
 
-// withoutKey drops the `key` parameters of a raw query (Gemini's credential) and
-// keeps everything else as it stands.
+// withoutKey drops the parameters of a raw query that are credentials (Gemini's `key`
+// and what others call theirs) and keeps everything else as it stands.
 func withoutKey(query string) string {
 	var b strings.Builder
 	dropped, kept := false, false
 	for part := range queryParts(query) {
-		if _, ok := keyValue(part); ok {
+		if _, ok := secretValue(part); ok {
 			dropped = true
 			continue
 		}
@@ -182,6 +183,21 @@ func queryParts(query string) iter.Seq[string] {
 // keyValue is the value of a query's part, as it stands, if the part is a `key`
 // parameter.
 func keyValue(part string) (value string, ok bool) { return parameter(part, "key") }
+
+// secretParameters are what vendors and gateways call a credential in a query: Gemini's
+// key, Google's access_token and oauth_token, Azure's subscription-key, and what relays
+// take beside them.
+var secretParameters = []string{"key", "api_key", "api-key", "apikey", "x-api-key", "x-goog-api-key", "access_token", "oauth_token", "token", "auth_token", "subscription-key", "authorization"}
+
+// secretValue is the value of a query's part, as it stands, if the part is a credential.
+func secretValue(part string) (value string, ok bool) {
+	found, value, ok := strings.Cut(strings.TrimLeft(part, "&;"), "=")
+	if !ok {
+		return "", false
+	}
+	name := strings.ToLower(unescaped(found))
+	return value, slices.Contains(secretParameters, name)
+}
 
 // anyParameter is the value of a query's part as a server reads it, if the part is one of
 // that name in any case.

@@ -50,7 +50,7 @@ func newRedactor(cfg *config.Config) *Redactor {
 			add(s)
 		}
 		for _, h := range c.Headers {
-			if !isCredential(http.CanonicalHeaderKey(h.Name)) && h.Env == "" {
+			if !secretive(http.CanonicalHeaderKey(h.Name)) && h.Env == "" {
 				continue // "x-client: codex" is a word, and no secret
 			}
 			if s, err := h.Resolve(); err == nil {
