@@ -41,6 +41,10 @@ const holding = ": understudy holds"
 // brokeOff is what the program's own error event says.
 const brokeOff = "the upstream's answer broke off"
 
+// events says whether an answer is a stream of events, as some upstreams send where JSON
+// was asked for.
+func events(r drill.Reply) bool { return bytes.Contains(r.Head, []byte("\r\nContent-Type: text/event-stream")) }
+
 // judge says what a client got, or what is wrong with it: an answer is exactly one
 // upstream's bytes, or an error that says so; it has no clean end if that upstream's
 // did not. left says that the client did not wait for the end.
@@ -80,7 +84,7 @@ func judgeAnswer(q question, views []view, r drill.Reply, left bool) (kind, wron
 		}
 		if !bytes.HasPrefix(sent, r.Body) {
 			n := common(sent, r.Body)
-			if !r.Clean && q.errorEvent && q.stream && bytes.Contains(r.Body[n:], []byte(brokeOff)) && len(r.Body)-n < 2000 && !bytes.Contains(r.Body[n:], []byte(v.token)) {
+			if !r.Clean && q.errorEvent && (q.stream || events(r)) && bytes.Contains(r.Body[n:], []byte(brokeOff)) && len(r.Body)-n < 2000 && !bytes.Contains(r.Body[n:], []byte(v.token)) {
 				return "broken, with an error event", ""
 			}
 			if n > len(near) {
