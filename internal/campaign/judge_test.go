@@ -43,7 +43,9 @@ const brokeOff = "the upstream's answer broke off"
 
 // events says whether an answer is a stream of events, as some upstreams send where JSON
 // was asked for.
-func events(r drill.Reply) bool { return bytes.Contains(r.Head, []byte("\r\nContent-Type: text/event-stream")) }
+func events(r drill.Reply) bool {
+	return bytes.Contains(r.Head, []byte("\r\nContent-Type: text/event-stream"))
+}
 
 // judge says what a client got, or what is wrong with it: an answer is exactly one
 // upstream's bytes, or an error that says so; it has no clean end if that upstream's
