@@ -94,7 +94,7 @@ func pack(list []placed, arch string, r Release) ([]byte, error) {
 	defer os.RemoveAll(stage)
 	info := &nfpm.Info{
 		Name: "understudy", Arch: arch, Platform: "linux", Version: r.Version, Section: "net", Priority: "optional", Maintainer: maintainer,
-		Homepage: r.Repository, License: "MIT", MTime: r.Date, DisableGlobbing: true,
+		Homepage: r.Repository, License: "Apache-2.0", MTime: r.Date, DisableGlobbing: true,
 		Description: "failover proxy for LLM APIs\nOne local address for several LLM APIs. When one fails, another takes over before\nthe client sees a byte.",
 	}
 	info.Depends, info.Recommends = []string{"passwd"}, []string{"ca-certificates"}
