@@ -62,7 +62,9 @@ type Exchange struct {
 	progress *Progress // nil = nobody wants to know
 	kept     *Kept     // nil = nobody wants the body
 
-	proved, announced bool // delivery complete: it is good; the holding was told
+	proved, announced bool      // delivery complete: it is good; the holding was told
+	events            int       // delivery complete: so many have come
+	spoke             time.Time // and the last one of them then
 }
 
 // SendHeld gives the bytes to send first, in order, and forgets them. They are

@@ -20,6 +20,10 @@ func (x *Exchange) complete(out []byte, err error, d *Delivery) (*Failure, bool)
 		x.proved = true
 		x.prove(d)
 	}
+	if x.proved && x.mute(d.Mute, time.Now()) && err == nil {
+		x.clock.Cancel(ErrBudget)
+		return x.broke(ErrBudget), false
+	}
 	switch {
 	case x.reader.Verdict() == wire.Erred:
 		return x.sick(), false
@@ -31,6 +35,14 @@ func (x *Exchange) complete(out []byte, err error, d *Delivery) (*Failure, bool)
 		return x.broke(err), false
 	}
 	return nil, false
+}
+
+// mute says whether an answer has shown no event for so long.
+func (x *Exchange) mute(most time.Duration, now time.Time) bool {
+	if n := x.reader.Events(); n != x.events || x.spoke.IsZero() {
+		x.events, x.spoke = n, now
+	}
+	return most > 0 && now.Sub(x.spoke) > most && !x.reader.Terminal()
 }
 
 // prove notes that the answer is good and is only held for longer.

@@ -39,6 +39,9 @@ type Ask struct {
 type Delivery struct {
 	// Complete holds it until its terminal event, or its end.
 	Complete bool
+	// Mute is how long a stream that proved good may show no event and be held on:
+	// comments and pings alone keep it alive for ever. 0 = no bound.
+	Mute time.Duration
 	// Window holds it for that long after it proved good.
 	Window time.Duration
 	// Memory is how many of the held bytes stay in memory, Limit how many are held

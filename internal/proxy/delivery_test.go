@@ -99,6 +99,29 @@ func TestCompleteInEveryDialect(t *testing.T) {
 	}
 }
 
+// A stream that has proved good and then shows nothing but signs of life is held no
+// longer than a streaming attempt may take: the next one answers.
+func TestCompleteDoesNotHoldWhatOnlyLives(t *testing.T) {
+	for name, sign := range map[string]string{"comments": ": x\n\n", "pings": data(`{"type":"ping"}`)} {
+		inBubble(t, name, func(t *testing.T) {
+			s := newScene(t, delivered(2, complete, "server: {stream_timeout: 20, stall_timeout: 5}"))
+			s.play("u1", func(w *drill.Wire, _ drill.Request, _ int) {
+				w.Head(200, drill.Chunked, "Content-Type", sseType)
+				w.Chunk([]byte(role + said("ten letters")))
+				for w.Err() == nil && w.Pause(time.Second) {
+					w.Chunk([]byte(sign))
+				}
+			})
+			s.play("u2", sayPong)
+			got := s.hi()
+			equal(t, "took", got.took, 21*second) // the first sign behind the budget
+			if !strings.HasSuffix(got.body, okSSE) || strings.Contains(got.body, "ten letters") {
+				t.Errorf("body %q", brief(got.body))
+			}
+		})
+	}
+}
+
 // slowly sends a stream that is held for so long: its first content at once, an event
 // a second, and its end.
 func slowly(d time.Duration) drill.Script {

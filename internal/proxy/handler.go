@@ -338,6 +338,11 @@ func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
 	}
 	r.record.Released = time.Since(r.req.start)
 	r.name(w, k.candidate)
+	if a := r.reworded(k.failure); a != nil {
+		r.record.Status = a.status
+		a.write(w, r.req.endpoint.Dialect, r.req.id, len(r.record.Tries))
+		return
+	}
 	x := k.failure.Held
 	if x == nil {
 		r.record.Status, r.record.Bytes = passEmbedded(w, k.failure, r.req.endpoint.Dialect)
@@ -352,6 +357,31 @@ func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
 		}
 		abort(w, r.req)
 	}
+}
+
+// reworded is a failed answer in our words, where it quotes a key of the configuration's
+// in what could be read of its body, or in its head: upstreams do that with keys that
+// they refuse, and the client need not have it. It is nil where nothing is quoted.
+func (r *run) reworded(f *probe.Failure) *answer {
+	if f.Empty {
+		return nil // it failed nobody
+	}
+	quotes := func(text string) bool { return r.s.Redact.Hide(text) != text }
+	found, status := quotes(string(f.Body)), f.Embedded
+	if f.Held != nil {
+		status = f.Held.Status
+		for _, values := range f.Held.Header {
+			found = found || slices.ContainsFunc(values, quotes)
+		}
+	}
+	if !found {
+		return nil
+	}
+	if status < 400 {
+		status = http.StatusBadGateway
+	}
+	return &answer{status: status, kind: "upstream_error", code: "upstream_error", model: r.chain.Model,
+		message: "the upstream's error quotes a key, and is told in other words: " + r.account(f)}
 }
 
 // completeMemory and completeLimit bound what is held of an answer that is

@@ -332,6 +332,7 @@ func (w *walk) prepare(s *seat) {
 	s.budget = w.budget(s.c)
 	s.clock = probe.NewClock(w.ctx, &s.budget)
 	s.delivery = w.delivered()
+	s.delivery.Mute = s.budget.Total
 	w.running = append(w.running, s)
 	if w.hedge != nil {
 		s.m.progress = new(probe.Progress)

@@ -74,6 +74,7 @@ type Reader struct {
 	reason    bool
 	known     bool // an event of the dialect was read
 	strangers int  // events of no dialect we know, while not known
+	events    int  // events that say something, or might
 
 	verdict   Verdict
 	failed    bool
@@ -228,6 +229,9 @@ func (r *Reader) Started() bool { return r.chars > 0 || r.nontext }
 // Said is how much content there was: characters of text, and whether there was
 // something else, such as a tool call, which is not counted.
 func (r *Reader) Said() (chars int, other bool) { return r.chars, r.nontext }
+
+// Events is how many events have been read; pings and comments are none.
+func (r *Reader) Events() int { return r.events }
 
 // Unknown says that the answer's dialect is not known, so that it has no terminal:
 // events that match nothing, opaque bytes, and endpoints that are not judged.

@@ -96,6 +96,9 @@ func (r *Reader) take(data []byte, at int64) {
 		r.want.Seen(data)
 	}
 	r.known = r.known || ev.known
+	if !ev.neutral {
+		r.events++
+	}
 	if !ev.known && !ev.neutral {
 		r.strangers++
 	}
