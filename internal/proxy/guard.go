@@ -190,7 +190,14 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 			return refused("the request names one model in its path and another in its body")
 		}
 	}
+	if req.upgrade && !strings.HasSuffix(strings.TrimRight(req.path, "/"), "/realtime") {
+		// Everywhere but in OpenAI's realtime API the frames name the model.
+		return refused("over this WebSocket frames name the model, and this client key is for certain models only")
+	}
 	for part := range queryParts(req.query) {
+		if name, ok := anyParameter(part, "deployment"); ok && name != req.model { // Azure's realtime API
+			return refused("the request names one model as its deployment and another in its query")
+		}
 		if name, ok := anyParameter(part, "model"); ok && name != req.model {
 			return refused("the request names one model in its query and another in its body")
 		}

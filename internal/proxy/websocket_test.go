@@ -452,7 +452,7 @@ func TestWhoMayOpenAWebSocket(t *testing.T) {
 		}
 	}
 	limited := newRig(t, fmt.Sprintf("server: {websocket: on}\nclients: [{name: me, key: client-key-one, models: [vm]}]\npool: {}\nupstream: [{id: p1, base_url: %q}]\nvirtual_models: {vm: [{name: u1, base_url: %q, model: m, auth_style: none}]}\n", u.URL, u.URL))
-	for path, status := range map[string]int{"/v1/realtime?model=vm": 0, "/v1/realtime?model=gpt": 403, "/v1/responses": 403, "/v1/realtime?model=gpt&model=vm": 403} {
+	for path, status := range map[string]int{"/v1/realtime?model=vm": 0, "/v1/realtime?model=gpt": 403, "/v1/responses": 403, "/v1/realtime?model=gpt&model=vm": 403, "/v1/responses?model=vm": 403, "/openai/realtime?deployment=gpt&model=vm": 403, "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent?model=vm": 403} {
 		o := websocket.DialOptions{HTTPHeader: header("Authorization", "Bearer client-key-one")}
 		if status == 0 {
 			limited.opened(path, "u1", o)
