@@ -118,6 +118,9 @@ func judgeAnswer(q question, views []view, r drill.Reply, left bool) (kind, wron
 		if (strings.Contains(v.fault, "garbage") || strings.Contains(v.fault, "bad-chunk")) && terminal.Match(plain) {
 			heard.Ended = true // the rest of an array with garbage in it is not read here
 		}
+		if strings.Contains(v.fault, "garbage") && !q.stream && json.Valid(plain) {
+			heard.Ended = true // garbage within a text, which nobody can tell from one
+		}
 		switch {
 		case told && heard.Text != "":
 			return "whole, an error of the upstream's own", ""
