@@ -118,6 +118,11 @@ func (c Credential) path() string {
 }
 
 func readSecretFile(path string) (string, error) {
+	// Looked at before it is opened: a named pipe that nobody writes to never opens.
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%w: it is no regular file, which can be read for every request anew", ErrMissing)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		// The cause without the path: Source has said it.

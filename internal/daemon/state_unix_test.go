@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,5 +49,21 @@ func TestStateIsPrivate(t *testing.T) {
 	}
 	if text, _ := os.ReadFile(r.statePath); strings.Contains(string(text), "secret-key") {
 		t.Errorf("the state holds a secret: %s", text)
+	}
+}
+
+// A state file that is a named pipe is set aside; nobody waits for who writes to it.
+func TestAStateFileThatIsAPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state-1.json")
+	for range 2 {
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, warning := loadState(path); warning == nil {
+			t.Error("no warning")
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("it is still there: %v", err)
+		}
 	}
 }
