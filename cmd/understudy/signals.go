@@ -10,6 +10,9 @@ import (
 // Ctrl-Break too), SIGTERM (on Windows a console that is closed, a log-off or a
 // shutdown), SIGHUP, and where there are upgrades SIGUSR2. What it returns ends that.
 func notify(signals chan<- os.Signal) (end func()) {
+	if len(lostReader) > 0 { // none would stand for all
+		signal.Ignore(lostReader...)
+	}
 	signal.Notify(signals, append(upgradeSignals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)...)
 	if underManager != nil {
 		underManager.to(signals)
