@@ -3,6 +3,7 @@ package probe
 import (
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"understudy/internal/held"
@@ -185,6 +186,10 @@ func (x *Exchange) judgeEnd(err error) Ending {
 		return Whole
 	}
 	x.reader.End()
+	if x.cutInside() {
+		x.err = unfinished("the connection ended inside of a JSON document")
+		return Broken
+	}
 	switch {
 	case x.reader.Verdict() != wire.Erred:
 		return Whole
@@ -193,6 +198,23 @@ func (x *Exchange) judgeEnd(err error) Ending {
 	}
 	x.err = unfinished(x.reader.Why())
 	return Broken
+}
+
+// cutInside says whether the connection's end, which is all that ends this body, came
+// inside of its JSON: whoever is not judged by content is judged by that.
+func (x *Exchange) cutInside() bool {
+	r := x.resp
+	if r.ContentLength >= 0 || len(r.TransferEncoding) > 0 || r.ProtoMajor != 1 || r.Uncompressed {
+		return false
+	}
+	open := x.reader.Open()
+	types := r.Header["Content-Type"]
+	if open.Format != wire.JSON || !open.Inside || len(types) == 0 {
+		return false
+	}
+	media, _, _ := strings.Cut(strings.ToLower(types[0]), ";")
+	media = strings.TrimSpace(media)
+	return media == "application/json" || strings.HasSuffix(media, "+json")
 }
 
 // unfinished is a body that ended in good order, but not by what ends an answer.

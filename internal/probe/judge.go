@@ -204,6 +204,11 @@ func (x *Exchange) ended() (*Failure, bool) {
 	if x.reader.Verdict() == wire.Erred {
 		return x.sick(), false
 	}
+	if x.ending == Broken {
+		f := &Failure{Kind: BadStream, Phase: Probe, Status: x.Status, Fault: wire.FaultServer, Text: x.err.Error(), Body: x.readable(), Usage: x.usage()}
+		x.Close()
+		return f, false
+	}
 	if _, ok := x.reader.Release(); ok || x.reader.Verdict() == wire.Healthy {
 		return nil, true
 	}
