@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 
@@ -113,6 +114,14 @@ func New(o Options) (*Store, error) {
 	options.ContextTimeoutEnabled = true
 	options.PoolSize, options.MinIdleConns = connections, 0
 	options.Protocol, options.DisableIdentity = 2, true // what Valkey and older servers understand too
+	dial := redis.NewDialer(options)
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return guard(c), nil
+	}
 	s := &Store{client: redis.NewClient(options), prefix: o.Prefix + Version + ":", name: o.Name, rescan: o.Rescan, fresh: make(chan struct{}, 1)}
 	if s.rescan == 0 {
 		s.rescan = 5 * time.Second
