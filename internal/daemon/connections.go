@@ -96,8 +96,32 @@ func (c *connections) closing(next http.Handler) http.Handler {
 		if c.leaving.Load() {
 			w.Header().Set("Connection", "close")
 		}
+		if r.ProtoAtLeast(1, 1) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		// The connection's end is the body's: until the answer is whole only a reset may
+		// end it, whatever ends the process.
+		reset := func(on int) {
+			if c := socket(r.Context()); c != nil {
+				_ = c.SetLinger(on) // without it a plain close is all there is
+			}
+		}
+		reset(0)
 		next.ServeHTTP(w, r)
+		reset(-1)
 	})
+}
+
+// socket is the connection of a request's context, beneath TLS and what else is around
+// it; nil where it is none of the system's.
+func socket(ctx context.Context) *net.TCPConn {
+	c, _ := ctx.Value(connName{}).(net.Conn)
+	for outer, ok := c.(interface{ NetConn() net.Conn }); ok; outer, ok = c.(interface{ NetConn() net.Conn }) {
+		c = outer.NetConn()
+	}
+	tcp, _ := c.(*net.TCPConn)
+	return tcp
 }
 
 // leave waits until no HTTP/1 connection is left, or ctx is done. Those on which

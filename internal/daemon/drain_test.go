@@ -293,3 +293,33 @@ func TestReloadDoesNotOpenUp(t *testing.T) {
 		t.Errorf("said to be meant so: %v", err)
 	}
 }
+
+// A client of HTTP/1.0 knows the end of an answer by the connection's. What the end of
+// the process cuts is reset, and a whole answer is not.
+func TestWhatTheEndCutsIsResetForHTTP10(t *testing.T) {
+	u, _ := begun(t)
+	quick := upstream(t, drill.Healthy(drill.Answer{}))
+	r := newRig(t, vm(", drain_timeout: 0", "a "+u.URL()+" m")+"  quick:\n    - {name: q, base_url: \""+quick.URL()+"\", api_key: sk-q, model: q}\n").serve()
+	ask := func(model string) net.Conn {
+		c := dial(t, r.Addr())
+		body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[]}`, model)
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		return c
+	}
+	if got, err := io.ReadAll(ask("quick")); err != nil || !strings.Contains(string(got), "[DONE]") {
+		t.Errorf("a whole answer: %q, %v", got, err)
+	}
+	c := ask("vm")
+	got := ""
+	for buf := make([]byte, 4096); !strings.Contains(got, "a long enough beginning"); {
+		n, err := c.Read(buf)
+		if got += string(buf[:n]); err != nil {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	r.drain()
+	if rest, err := io.ReadAll(c); err == nil {
+		t.Errorf("it ended as if it were whole, with %q", rest)
+	}
+	r.quits(10 * time.Second)
+}
