@@ -100,6 +100,9 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot, u *
 	if refusal := req.oldFashioned(w, r); refusal != nil {
 		return req, refusal
 	}
+	if len(r.Header["Content-Type"]) > 1 { // RFC 9110, 8.3: two readers would read two bodies
+		return req, invalid(http.StatusBadRequest, "bad_request", "the request has more than one Content-Type")
+	}
 	if climbs(req.path) {
 		return req, invalid(http.StatusBadRequest, "bad_request", "the path has a '..' segment")
 	}

@@ -206,3 +206,30 @@ func TestSessionsBelongToTheirClient(t *testing.T) {
 		t.Error("the clients' sessions are the same")
 	}
 }
+
+// A body that two readers read as two things names one model to both, or nobody is called.
+func TestClientModelsInBodiesOfTwoKinds(t *testing.T) {
+	u := play(t, drill.Healthy(drill.Answer{}))
+	r := newRig(t, fmt.Sprintf("virtual_models:\n  vm: [{base_url: %q, api_key: sk-upstream-secret-1, model: m1}]\nclients: [{name: some, key: client-key-some-0123456789, models: [vm]}]", u.URL()))
+	for _, c := range []struct {
+		types  []string
+		body   string
+		status int
+	}{
+		{[]string{"application/x-www-form-urlencoded"}, `{"model":"vm","a":"&model=other&"}`, 403},
+		{[]string{"Application/X-WWW-Form-Urlencoded; charset=utf-8"}, `{"model":"vm","a":"&Mod%65l=other&"}`, 403},
+		{[]string{"application/x-www-form-urlencoded"}, `{"model":"vm","a":"&model=vm&"}`, 200},
+		{[]string{"application/json"}, `{"model":"vm","a":"&model=other&"}`, 200},
+		{[]string{"application/json", "application/x-www-form-urlencoded"}, `{"model":"vm"}`, 400},
+		{[]string{"multipart/form-data; boundary=B", "multipart/form-data; boundary=C"}, "--B\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nvm\r\n--B--\r\n", 400},
+	} {
+		before := u.Count()
+		q := drill.Query{Path: "/v1/chat/completions", Header: []string{"X-Api-Key", "client-key-some-0123456789"}, Body: []byte(c.body)}
+		for _, media := range c.types {
+			q.Header = append(q.Header, "Content-Type", media)
+		}
+		if got := r.send(q); got.Status != c.status || c.status != 200 && u.Count() != before {
+			t.Errorf("%q %s: %d %s, %d calls", c.types, c.body, got.Status, brief(string(got.Body)), u.Count()-before)
+		}
+	}
+}

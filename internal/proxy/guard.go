@@ -202,6 +202,13 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 			return refused("the request names one model in its query and another in its body")
 		}
 	}
+	if media, _, _ := strings.Cut(field(req.header, "Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") {
+		for part := range queryParts(string(req.body)) { // JSON may be a form, too
+			if name, ok := anyParameter(part, "model"); ok && name != req.model {
+				return refused("the request names one model as JSON and another as a form")
+			}
+		}
+	}
 	if req.doc != nil {
 		for _, name := range req.doc.NamesInBody() {
 			if name != req.named(req.model) && strings.TrimSpace(name) != req.model {
