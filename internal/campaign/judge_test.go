@@ -30,7 +30,7 @@ type view struct {
 }
 
 // own are the codes of answers that are the program's own.
-var own = []string{"upstream_all_failed", "rate_limit_exceeded", "invalid_api_key", "model_not_allowed", "model_not_found", "overloaded"}
+var own = []string{"upstream_all_failed", "rate_limit_exceeded", "invalid_api_key", "model_not_allowed", "model_not_found", "overloaded", "upstream_error"}
 
 // terminal finds what ends an answer well, in any dialect.
 var terminal = regexp.MustCompile(`"finish_reason":"|\[DONE\]|"response\.completed"|"message_stop"|"finishReason"|"done":true`)
