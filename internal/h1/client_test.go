@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -483,5 +484,29 @@ func TestTheBodyIsFreedOnce(t *testing.T) {
 				t.Errorf("%d times", n)
 			}
 		})
+	}
+}
+
+// A body may be closed while another goroutine still reads it: exactly one of the two
+// says what becomes of the connection.
+func TestABodyIsClosedWhileItIsRead(t *testing.T) {
+	addr, _ := upstream(t, func(_ int, c net.Conn) {
+		for {
+			if _, err := readRequest(c); err != nil {
+				return
+			}
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	k := client(t)
+	for range 200 {
+		resp, err := k.RoundTrip(t.Context(), get(addr), nil, false, told{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { io.Copy(io.Discard, resp.Body) })
+		resp.Body.Close()
+		wg.Wait()
 	}
 }

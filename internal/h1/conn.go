@@ -228,11 +228,13 @@ type body struct {
 	stop func() bool
 	sent *atomic.Bool
 	keep bool
-	done bool
+	// done says that the connection has been given back, or closed: by whoever reads to
+	// the end, or by whoever closes, perhaps while another still reads.
+	done atomic.Bool
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	if b.done {
+	if b.done.Load() {
 		return 0, io.EOF
 	}
 	n, err := b.from.Read(p)
@@ -247,10 +249,9 @@ func (b *body) Read(p []byte) (int, error) {
 
 // end gives the connection back after a clean end.
 func (b *body) end() {
-	if b.done {
+	if !b.done.CompareAndSwap(false, true) {
 		return
 	}
-	b.done = true
 	// Whoever cancels from here on must not close a connection that serves another.
 	if b.stop() && b.keep && b.sent.Load() && b.conn.in.Buffered() == 0 {
 		b.conn.client.put(b.conn)
@@ -261,10 +262,9 @@ func (b *body) end() {
 
 // Close ends the connection unless the body was read to its end.
 func (b *body) Close() error {
-	if b.done {
+	if !b.done.CompareAndSwap(false, true) {
 		return nil
 	}
-	b.done = true
 	b.stop()
 	return b.conn.Conn.Close()
 }
