@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	seedFlag = flag.Uint64("seed", 0, "the first epoch's seed; 0: a random one, which is told")
+	seedFlag = flag.Uint64("seed", 1, "the first epoch's seed; 0: a random one, which is told")
 	requests = flag.Int("requests", 0, "how many requests to make; 0: as many as -duration allows")
 	duration = flag.Duration("duration", time.Minute, "for how long epochs are begun, where -requests is not given")
 	size     = flag.Int("epoch", 2000, "requests of one epoch")
