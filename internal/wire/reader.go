@@ -218,7 +218,7 @@ func (r *Reader) Terminal() bool {
 	case JSON:
 		return r.doc.end != 0 && !r.failed
 	case Array:
-		return r.ended && r.array.closed && !r.failed
+		return r.ended && !r.partial && r.array.closed && !r.failed
 	}
 	return r.ended && !r.partial && !r.failed
 }

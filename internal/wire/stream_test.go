@@ -367,6 +367,22 @@ func withOptional(w Want) Want {
 	return w
 }
 
+// The same in the form of one array: its closing bracket ends no candidate.
+func TestAnArrayEndsWithItsLastCandidate(t *testing.T) {
+	const one, both = `[{"candidates":[{"content":{"parts":[{"text":"two"}]}},{"index":1,"content":{"parts":[{"text":"words"}]}}]},{"candidates":[{"finishReason":"STOP"}]}`,
+		`,{"candidates":[{"index":1,"finishReason":"STOP"}]}`
+	for body, terminal := range map[string]bool{one: false, one + "]": false, one + both: false, one + both + "]": true} {
+		r := NewReader(Want{Kind: Generate, Stream: true, Array: true, Judged: true})
+		r.Feed([]byte(body))
+		if r.Terminal() != terminal {
+			t.Errorf("%s: terminal %v", body, r.Terminal())
+		}
+		if r.End(); (r.Verdict() == Healthy) != terminal {
+			t.Errorf("%s: %v", body, r.Verdict())
+		}
+	}
+}
+
 // An answer of several choices ends with the last of them: cut before that it is not
 // whole, whichever of them have ended.
 func TestSeveralChoicesEndWithTheLast(t *testing.T) {
