@@ -138,7 +138,7 @@ func TestCredentialsUnderOtherNames(t *testing.T) {
 		body, _ := json.Marshal(map[string]any{"error": map[string]any{"message": "you sent " + string(q.Head)}})
 		w.JSON(400, body)
 	})
-	cfg, sent := "virtual_models: {vm: [{base_url: %q, api_key: sk-upstream-secret-1, model: m1, headers: {x-client: codex-1234567890", []string{"Idempotency-Key", "idempotent-0123456789", "X-Stainless-Lang", "js"}
+	cfg, sent := "virtual_models: {vm: [{base_url: %q, api_key: sk-upstream-secret-1, model: m1, headers: {x-client: codex-1234567890", []string{"Idempotency-Key", "idempotent-0123456789", "X-Stainless-Lang", "js", "X-Max-Tokens", "4096"}
 	for i, name := range names {
 		cfg += fmt.Sprintf(", x-%d-%s: configured-secret-%d", i, strings.ToLower(name), i)
 		sent = append(sent, name, fmt.Sprintf("client-secret-%d", i))
@@ -148,7 +148,7 @@ func TestCredentialsUnderOtherNames(t *testing.T) {
 		got := r.post("/v1/chat/completions?access_token=client-secret-q&a=1", `{"model":"vm"}`, sent...)
 		calls := u.Requests()
 		q := calls[len(calls)-1]
-		if strings.Contains(string(q.Head), "client-secret") || !strings.Contains(string(q.Head), "idempotent-0123456789") || !strings.Contains(string(q.Head), "configured-secret-3") {
+		if strings.Contains(string(q.Head), "client-secret") || !strings.Contains(string(q.Head), "idempotent-0123456789") || !strings.Contains(string(q.Head), "configured-secret-3") || !strings.Contains(string(q.Head), "4096") {
 			t.Errorf("the upstream got\n%s", q.Head)
 		}
 		shown := fmt.Sprintf("%s%+v", r.log, r.settle())

@@ -47,15 +47,13 @@ func secretive(name string) bool {
 	if strings.HasPrefix(name, "X-Stainless-") { // what the vendors' SDKs tell of themselves
 		return false
 	}
-	if strings.HasSuffix(name, "-Token") || strings.HasSuffix(name, "-Auth") {
-		return true
-	}
 	name = strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+	// Not "-tokens": those are counted.
+	return strings.HasSuffix(name, "-token") || strings.HasSuffix(name, "-auth") || slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // secretWords stand in the names of headers and parameters that are secrets.
-var secretWords = []string{"authorization", "api-key", "apikey", "subscription-key", "access-key", "secret", "password", "credential", "auth-token", "access-token", "-token"}
+var secretWords = []string{"authorization", "api-key", "apikey", "subscription-key", "access-key", "secret", "password", "credential", "auth-token", "access-token", "security-token", "session-token"}
 
 // protocolKey begins a WebSocket subprotocol that is no protocol but a browser's way
 // to send a key (platform.openai.com, Realtime API).
