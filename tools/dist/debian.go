@@ -94,7 +94,7 @@ func pack(list []placed, arch string, r Release) ([]byte, error) {
 	defer os.RemoveAll(stage)
 	info := &nfpm.Info{
 		Name: "understudy", Arch: arch, Platform: "linux", Version: r.Version, Section: "net", Priority: "optional", Maintainer: maintainer,
-		Homepage: r.Repository, License: "Apache-2.0", MTime: r.Date, DisableGlobbing: true,
+		Homepage: r.Repository, License: licenceName, MTime: r.Date, DisableGlobbing: true,
 		Description: "failover proxy for LLM APIs\nOne local address for several LLM APIs. When one fails, another takes over before\nthe client sees a byte.",
 	}
 	info.Depends, info.Recommends = []string{"passwd"}, []string{"ca-certificates"}
@@ -145,21 +145,20 @@ func commentedOut(template []byte) []byte {
 	return out.Bytes()
 }
 
-// licenceField is a licence as Debian's copyright files hold it: indented, a dot for
-// an empty line.
+// licenceField is the licence as Debian's copyright files hold it: under its SPDX name,
+// indented, a dot for an empty line. The holder stands here, since the Apache licence's
+// own text names nobody.
 func licenceField(licence []byte) []byte {
-	var out, notice strings.Builder
+	var out strings.Builder
+	out.WriteString("Copyright: the understudy authors\nLicense: " + licenceName + "\n")
 	for line := range strings.Lines(string(licence)) {
 		line = strings.TrimRight(line, "\n")
-		if strings.HasPrefix(line, "Copyright ") {
-			notice.WriteString("Copyright: " + strings.TrimPrefix(line, "Copyright ") + "\n")
-		}
 		if line == "" {
 			line = "."
 		}
 		out.WriteString(" " + line + "\n")
 	}
-	return []byte(notice.String() + "License: Expat\n" + out.String())
+	return []byte(out.String())
 }
 
 func gzipped(data []byte) ([]byte, error) {

@@ -84,8 +84,11 @@ func TestDebianPackage(t *testing.T) {
 			t.Errorf("control has no %q:\n%s", want, data["/control"])
 		}
 	}
-	if !strings.Contains(string(data["/usr/share/doc/understudy/copyright"]), "\n .\n Permission is hereby granted") {
-		t.Errorf("copyright:\n%s", data["/usr/share/doc/understudy/copyright"])
+	copyright := string(data["/usr/share/doc/understudy/copyright"])
+	for _, want := range []string{"\nFiles: *\nCopyright: the understudy authors\nLicense: Apache-2.0\n ", "\n .\n", "Version 2.0, January 2004\n"} {
+		if !strings.Contains(copyright, want) {
+			t.Errorf("copyright has no %q:\n%.300s", want, copyright)
+		}
 	}
 	for _, name := range []string{"/postinst", "/prerm", "/postrm"} {
 		command(t, "", "sh", "-n", saved(t, Artifact{Name: "script", Data: data[name]}))

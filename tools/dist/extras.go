@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 )
 
+// licenceName is LICENSE by its SPDX identifier.
+const licenceName = "Apache-2.0"
+
 // Extras are what a release holds besides the program: some are files of the
 // checkout, the others the program itself prints.
 type Extras struct {

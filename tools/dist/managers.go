@@ -77,7 +77,7 @@ func scoop(r Release, list []Artifact) (Artifact, error) {
 		CheckVer     map[string]string `json:"checkver"`
 		AutoUpdate   map[string]any    `json:"autoupdate"`
 	}{
-		Version: r.Version, Description: summary, Homepage: r.Repository, License: "Apache-2.0",
+		Version: r.Version, Description: summary, Homepage: r.Repository, License: licenceName,
 		Architecture: map[string]source{}, Bin: "understudy.exe",
 		Notes:    []string{"understudy init writes a configuration, understudy serve runs it.", "docs/install.md in the repository says more."},
 		CheckVer: map[string]string{"github": r.Repository},

@@ -44,7 +44,7 @@ func bill(r Release, list []Artifact) ([]byte, error) {
 			PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: a.SHA256()}, {Algorithm: common.SHA1, Value: sha1Of(a.Data)}},
 			PackageHomePage:         r.Repository,
 			PackageSourceInfo:       fmt.Sprintf("commit %s, built for %s by %s", r.Commit, a.Binary.Target, a.Binary.Info.GoVersion),
-			PackageLicenseConcluded: "Apache-2.0", PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: unsaid,
+			PackageLicenseConcluded: licenceName, PackageLicenseDeclared: licenceName, PackageCopyrightText: unsaid,
 			PrimaryPackagePurpose: "APPLICATION",
 		})
 		doc.Relationships = append(doc.Relationships, &spdx.Relationship{RefA: common.MakeDocElementID("", "DOCUMENT"), RefB: common.MakeDocElementID("", string(id)), Relationship: "DESCRIBES"})
