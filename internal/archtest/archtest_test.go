@@ -35,6 +35,7 @@ var may = map[string][]string{
 	"proxy":          {"config", "route", "wire", "probe", "rule", "health", "stats", "owner", "h1", "held"},
 	"files":          {},
 	"h1":             {},
+	"h1server":       {},
 	"owner":          {},
 	"handover":       {},
 	"control":        {"proxy", "health", "held", "stats", "route", "config", "rule", "probe", "wire"},
@@ -42,7 +43,7 @@ var may = map[string][]string{
 	"web/stage":      {"daemon", "web", "drill", "route", "stats", "health", "proxy"},
 	"console":        {"control", "files"},
 	"drill":          {"wire"},
-	"daemon":         {"config", "handover", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files", "redisstore"},
+	"daemon":         {"config", "handover", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files", "redisstore", "h1server"},
 	"upstreamtest":   {},
 	"archtest":       {},
 	"campaign":       {},
@@ -131,7 +132,7 @@ func TestPackagesAreNamedAfterWhatTheyKnow(t *testing.T) {
 // What stands in a request's way reads JSON by wire's own scanner. Only our own pages,
 // errors and envelopes are written by reflection.
 func TestTheRequestsWayUsesNoReflection(t *testing.T) {
-	way := []string{"internal/proxy/", "internal/wire/", "internal/probe/", "internal/route/", "internal/rule/", "internal/h1/", "internal/health/"}
+	way := []string{"internal/proxy/", "internal/wire/", "internal/probe/", "internal/route/", "internal/rule/", "internal/h1/", "internal/h1server/", "internal/health/"}
 	ours := []string{"internal/proxy/answer.go", "internal/proxy/pages.go", "internal/wire/envelope.go"}
 	goFiles(t, func(path, text string) {
 		dir, file := filepath.Split(path)

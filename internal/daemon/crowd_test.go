@@ -144,7 +144,7 @@ func TestLargeHeads(t *testing.T) {
 	if _, err := io.ReadFull(c, got); err != nil || string(got) != "HTTP/1.1 200" {
 		t.Errorf("one that fits: %q, %v", got, err)
 	}
-	if s := r.proxyServer; s.ReadHeaderTimeout != headTime || s.IdleTimeout != idleTime || s.ReadTimeout != 0 || s.WriteTimeout != 0 {
+	if s := r.proxyServer.HTTP; s.ReadHeaderTimeout != headTime || s.IdleTimeout != idleTime || s.ReadTimeout != 0 || s.WriteTimeout != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -152,7 +152,7 @@ func TestLargeHeads(t *testing.T) {
 // Who sends a head too slowly is let go.
 func TestSlowHeads(t *testing.T) {
 	r := newRig(t, vm("", "a http://127.0.0.1:1 m"))
-	r.proxyServer.ReadHeaderTimeout = 200 * time.Millisecond // 30 s are too long for a test
+	r.proxyServer.HTTP.ReadHeaderTimeout = 200 * time.Millisecond // 30 s are too long for a test
 	r.serve()
 	c := dial(t, r.Addr())
 	ended := make(chan error, 1)

@@ -14,6 +14,7 @@ import (
 
 	"understudy/internal/archive"
 	"understudy/internal/config"
+	"understudy/internal/h1server"
 	"understudy/internal/handover"
 	"understudy/internal/health"
 	"understudy/internal/proxy"
@@ -66,7 +67,8 @@ type Daemon struct {
 
 	proxyListener, adminListener listener
 	activated                    map[string]net.Addr // of the listeners that the service manager has opened
-	proxyServer, adminServer     *http.Server
+	proxyServer                  *h1server.Server
+	adminServer                  *http.Server
 	proxyConns, adminConns       *connections
 	rush                         *rush
 	closeAdmin                   func()       // ends the admin handler's streams; nil where it has none
@@ -118,6 +120,9 @@ const (
 	// headTime bounds how long a request's head may take, TLS included; beyond it the
 	// connection is closed.
 	headTime = 30 * time.Second
+	// watchAfter is how long a request runs before its client is watched for leaving: one
+	// that is answered at once is not.
+	watchAfter = 5 * time.Millisecond
 	// idleTime is how long a connection without a request is kept.
 	idleTime = 3 * time.Minute
 	// maxHead bounds a request's head, in bytes (net/http allows 4 KiB more); larger
@@ -360,16 +365,16 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	wg.Go(func() { d.keep(running) })
 	wg.Go(func() { d.sharing.run(running) })
 	d.writing.begin()
-	serve := func(s *http.Server, l net.Listener) {
-		if err := d.serveOn(s, l); !errors.Is(err, http.ErrServerClosed) {
+	serve := func(serving func() error) {
+		if err := serving(); !errors.Is(err, http.ErrServerClosed) {
 			failed <- err
 		}
 	}
 	calm := d.rush.begin()
-	wg.Go(func() { serve(d.proxyServer, d.proxyListener.Listener) })
+	wg.Go(func() { serve(d.serveProxy) })
 	if d.adminServer != nil {
 		d.adminServer.BaseContext = func(net.Listener) context.Context { return running }
-		wg.Go(func() { serve(d.adminServer, d.adminListener.Listener) })
+		wg.Go(func() { serve(d.serveAdmin) })
 	}
 	if d.options.Heir != nil {
 		wg.Go(d.succeed) // the former process tells the service manager

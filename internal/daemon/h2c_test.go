@@ -174,7 +174,7 @@ func statusOf(t *testing.T, f *http2.Framer, stream uint32) string {
 func TestHTTP2InTheClearIsBounded(t *testing.T) {
 	t.Run("slow beginnings", func(t *testing.T) {
 		r := newRig(t, vm("", "a http://127.0.0.1:1 m"))
-		r.proxyServer.ReadHeaderTimeout = 200 * time.Millisecond // 30 s are too long for a test
+		r.proxyServer.HTTP.ReadHeaderTimeout = 200 * time.Millisecond // 30 s are too long for a test
 		r.serve()
 		for _, begun := range []string{"P", "PRI * HTTP/2.0", "PRI * HTTP/2.0\r\n\r\nSM"} {
 			c := dial(t, r.Addr())

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/h1server"
 	"understudy/internal/handover"
 )
 
@@ -91,8 +92,8 @@ func (d *Daemon) unlisten() {
 func (d *Daemon) serveWith() {
 	d.rush = newRush(d.log)
 	quiet := log.New(d.Libraries(), "", 0)
-	d.proxyServer = &http.Server{Handler: d.proxyConns.closing(d.rush.turning(d.handler)), ConnState: d.proxyConns.note, ConnContext: d.proxyConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
-		DisableGeneralOptionsHandler: true, ErrorLog: quiet}
+	d.proxyServer = &h1server.Server{WatchAfter: watchAfter, HTTP: &http.Server{Handler: d.proxyConns.closing(d.rush.turning(d.handler)), ConnState: d.proxyConns.note, ConnContext: d.proxyConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead,
+		DisableGeneralOptionsHandler: true, ErrorLog: quiet}}
 	if d.adminListener.Listener == nil {
 		return
 	}
@@ -103,20 +104,32 @@ func (d *Daemon) serveWith() {
 	d.adminServer = &http.Server{Handler: d.adminConns.closing(admin), ConnState: d.adminConns.note, ConnContext: d.adminConns.named, ReadHeaderTimeout: headTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHead, ErrorLog: quiet}
 }
 
-// serveOn serves a listener, with TLS where the file names a certificate.
-func (d *Daemon) serveOn(s *http.Server, l net.Listener) error {
-	most, r := adminConnections, (*rush)(nil)
-	if s == d.proxyServer {
-		r = d.rush
-		most = mostConnections(d.bound.MaxConnections, descriptors())
-	}
-	s.Protocols = protocols(l.Addr(), d.certificate != nil)
-	l = bounded(clientListener{l}, most, d.certificate != nil, r)
+// serveProxy serves the proxy's listener.
+func (d *Daemon) serveProxy() error {
+	l := d.prepare(d.proxyServer.HTTP, d.proxyListener, mostConnections(d.bound.MaxConnections, descriptors()), d.rush)
 	if d.certificate == nil {
-		return s.Serve(l)
+		return d.proxyServer.Serve(l)
 	}
-	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.certificate.get}
-	return s.ServeTLS(l, "", "")
+	return d.proxyServer.HTTP.ServeTLS(l, "", "")
+}
+
+// serveAdmin serves the admin listener.
+func (d *Daemon) serveAdmin() error {
+	l := d.prepare(d.adminServer, d.adminListener, adminConnections, nil)
+	if d.certificate == nil {
+		return d.adminServer.Serve(l)
+	}
+	return d.adminServer.ServeTLS(l, "", "")
+}
+
+// prepare bounds a listener's connections, and has a server speak TLS where the file
+// names a certificate.
+func (d *Daemon) prepare(s *http.Server, l net.Listener, most int, r *rush) net.Listener {
+	s.Protocols = protocols(l.Addr(), d.certificate != nil)
+	if d.certificate != nil {
+		s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.certificate.get}
+	}
+	return bounded(clientListener{l}, most, d.certificate != nil, r)
 }
 
 // protocols are what is spoken at an address: HTTP/1.1, and HTTP/2 over TLS. Without

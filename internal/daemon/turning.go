@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -39,9 +38,14 @@ func (r *rush) turning(next http.Handler) http.Handler {
 // newcomer says whether a request is the first of its connection.
 func newcomer(q *http.Request) bool {
 	c, _ := q.Context().Value(connName{}).(net.Conn)
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
+	for {
+		if k, ok := c.(*crowdConn); ok {
+			return !k.used.Swap(true)
+		}
+		outer, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return false
+		}
+		c = outer.NetConn()
 	}
-	k, ok := c.(*crowdConn)
-	return ok && !k.used.Swap(true)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/h1server"
 	"understudy/internal/health"
 	"understudy/internal/stats"
 	"understudy/internal/upstreamtest"
@@ -49,7 +50,7 @@ func newBed(t *testing.T, cfg string) *bed {
 	b := &bed{t: t, net: upstreamtest.NewNet(), log: new(bytes.Buffer), calls: map[string][]call{}}
 	transports := &Transports{Dial: b.net.DialContext}
 	b.handler = New(compile(t, cfg), health.NewBoard(), stats.NewLedger(100), transports, slog.New(slog.NewTextHandler(&lockedWriter{w: b.log}, nil)), func() float64 { return 0 })
-	server := &http.Server{Handler: b.handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), DisableGeneralOptionsHandler: true}
+	server := &h1server.Server{HTTP: &http.Server{Handler: b.handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug), DisableGeneralOptionsHandler: true}}
 	l := b.net.Listen("127.0.0.1:8787")
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(l) }) // ends with ErrServerClosed

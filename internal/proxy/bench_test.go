@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"understudy/internal/config"
+	"understudy/internal/h1server"
 	"understudy/internal/health"
 	"understudy/internal/stats"
 	"understudy/internal/upstreamtest"
@@ -50,7 +51,7 @@ func newBenchNet(b *testing.B, contentType string, answer [][]byte) *benchNet {
 // front serves a handler, and returns a client's way to it.
 func (n *benchNet) front(b *testing.B, h http.Handler) *http.Client {
 	l := n.net.Listen("127.0.0.1:8787")
-	server := &http.Server{Handler: h}
+	server := &h1server.Server{HTTP: &http.Server{Handler: h}}
 	go server.Serve(l)
 	b.Cleanup(func() { server.Close() })
 	return &http.Client{Transport: &http.Transport{DialContext: n.net.DialContext, DisableCompression: true}}

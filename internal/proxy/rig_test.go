@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy/internal/drill"
+	"understudy/internal/h1server"
 	"understudy/internal/health"
 	"understudy/internal/stats"
 )
@@ -57,12 +58,12 @@ func newRig(t *testing.T, cfg string) *rig {
 	transports := new(Transports)
 	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.handler = New(compile(t, cfg), health.NewBoard(), stats.NewLedger(1000), transports, log, func() float64 { return 0 })
-	server := &http.Server{DisableGeneralOptionsHandler: true, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	server := &h1server.Server{HTTP: &http.Server{DisableGeneralOptionsHandler: true, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 			r.active.Add(1)
 			defer r.active.Done()
 			r.handler.ServeHTTP(w, q)
-		})}
+		})}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy/internal/drill"
+	"understudy/internal/h1server"
 	"understudy/internal/health"
 	"understudy/internal/stats"
 )
@@ -191,7 +192,7 @@ func wired(t *testing.T, cfg string) (h *Handler, addr string, log *logBook) {
 	log = new(logBook)
 	transports := new(Transports)
 	h = New(compile(t, cfg), health.NewBoard(), stats.NewLedger(100), transports, slog.New(slog.NewTextHandler(log, nil)), func() float64 { return 0 })
-	server := &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	server := &h1server.Server{HTTP: &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

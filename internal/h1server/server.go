@@ -1,0 +1,223 @@
+package h1server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// mostRefusal bounds how long Serve waits before it accepts again after a failure that
+	// passes, such as too few descriptors.
+	mostRefusal = time.Second
+	// lookEvery is how often Shutdown looks for connections that have become idle.
+	lookEvery = 10 * time.Millisecond
+	// newFor is how long Shutdown leaves a connection on which nothing has come.
+	newFor = 5 * time.Second
+)
+
+// A Server serves listeners in the clear. It must not be copied once it serves.
+type Server struct {
+	// HTTP is net/http's server, which gets every connection that is not plain. Its
+	// Handler, ConnState, ConnContext, ReadHeaderTimeout, IdleTimeout and ErrorLog hold for
+	// the plain ones too. It must not serve a listener in the clear itself; over TLS it may.
+	HTTP *http.Server
+	// WatchAfter is how long a request runs before its connection is watched for a client
+	// that leaves; 0 = from the beginning. A watch costs as much as a small answer.
+	WatchAfter time.Duration
+
+	once  sync.Once
+	odd   handoff
+	going atomic.Bool // Shutdown or Close was called
+
+	mu        sync.Mutex
+	listeners map[net.Listener]struct{}
+	open      map[*Conn]struct{}
+}
+
+// Serve accepts connections until Shutdown or Close, and then returns
+// http.ErrServerClosed; or until l fails, and then returns why. It closes l.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	if !s.track(l) {
+		return http.ErrServerClosed
+	}
+	s.once.Do(func() {
+		s.odd.begin(l.Addr())
+		go func() { _ = s.HTTP.Serve(&s.odd) }() // ends with http.ErrServerClosed
+	})
+	for wait := time.Duration(0); ; {
+		c, err := l.Accept()
+		if err == nil {
+			wait = 0
+			s.take(c)
+			continue
+		}
+		if s.going.Load() {
+			return http.ErrServerClosed
+		}
+		if t, ok := errors.AsType[interface {
+			error
+			Temporary() bool
+		}](err); !ok || !t.Temporary() {
+			return err
+		}
+		wait = min(max(2*wait, 5*time.Millisecond), mostRefusal)
+		time.Sleep(wait)
+	}
+}
+
+// track notes a listener, unless the server is ending.
+func (s *Server) track(l net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.going.Load() {
+		return false
+	}
+	if s.listeners == nil {
+		s.listeners, s.open = map[net.Listener]struct{}{}, map[*Conn]struct{}{}
+	}
+	s.listeners[l] = struct{}{}
+	return true
+}
+
+// take begins to serve a connection.
+func (s *Server) take(c net.Conn) {
+	k := &Conn{Conn: c, server: s, out: beneath(c), remote: c.RemoteAddr().String()}
+	k.since.Store(time.Now().Unix())
+	k.changed.L = &k.mu
+	s.mu.Lock()
+	if s.going.Load() {
+		s.mu.Unlock()
+		c.Close()
+		return
+	}
+	s.open[k] = struct{}{}
+	s.mu.Unlock()
+	k.tell(http.StateNew)
+	go k.serve()
+}
+
+// drop forgets a connection.
+func (s *Server) drop(k *Conn) {
+	s.mu.Lock()
+	delete(s.open, k)
+	s.mu.Unlock()
+}
+
+// Shutdown stops to accept, closes connections as they become idle, and returns when
+// none is left; or when ctx is done, with its error. Answers that begin meanwhile say
+// that the connection ends with them.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.end()
+	s.HTTP.SetKeepAlivesEnabled(false)
+	odd := make(chan error, 1)
+	go func() { odd <- s.HTTP.Shutdown(ctx) }() // takes what is handed over until odd ends
+	defer s.odd.end()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for s.closeIdle() > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	s.odd.end()
+	return <-odd
+}
+
+// Close closes the listeners and every connection at once.
+func (s *Server) Close() error {
+	s.end()
+	s.mu.Lock()
+	for k := range s.open {
+		k.Conn.Close()
+	}
+	s.mu.Unlock()
+	s.odd.end()
+	return s.HTTP.Close()
+}
+
+// end closes the listeners.
+func (s *Server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.going.Store(true)
+	for l := range s.listeners {
+		l.Close()
+	}
+	clear(s.listeners)
+}
+
+// closeIdle closes connections on which nothing runs, and counts those that are left.
+func (s *Server) closeIdle() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for k := range s.open {
+		since := k.since.Load()
+		if (since == 0 || now.Sub(time.Unix(since, 0)) > newFor) && k.busy.CompareAndSwap(false, true) {
+			k.Conn.Close()
+		}
+	}
+	return len(s.open)
+}
+
+// beneath is the connection that others are wrapped around.
+func beneath(c net.Conn) net.Conn {
+	for outer, ok := c.(interface{ NetConn() net.Conn }); ok; outer, ok = c.(interface{ NetConn() net.Conn }) {
+		c = outer.NetConn()
+	}
+	return c
+}
+
+// A handoff is the listener from which net/http's server takes what is not plain. That
+// server's Shutdown closes it when it begins; it ends when nothing more will come.
+type handoff struct {
+	addr  net.Addr
+	conns chan net.Conn
+	once  sync.Once
+	ended chan struct{}
+}
+
+func (h *handoff) begin(addr net.Addr) {
+	h.addr, h.conns, h.ended = addr, make(chan net.Conn), make(chan struct{})
+}
+
+// give hands over a connection, and says whether it was taken.
+func (h *handoff) give(c net.Conn) bool {
+	select {
+	case h.conns <- c:
+		return true
+	case <-h.ended:
+		return false
+	}
+}
+
+// end lets Accept fail. It does nothing where the server has never served.
+func (h *handoff) end() {
+	if h.ended != nil {
+		h.once.Do(func() { close(h.ended) })
+	}
+}
+
+// Accept implements net.Listener.
+func (h *handoff) Accept() (net.Conn, error) {
+	select {
+	case c := <-h.conns:
+		return c, nil
+	case <-h.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (h *handoff) Close() error { return nil }
+
+// Addr implements net.Listener.
+func (h *handoff) Addr() net.Addr { return h.addr }
