@@ -9,11 +9,11 @@ import (
 	"io"
 	library "log"
 	"os"
-	"runtime/debug"
 
 	"github.com/alecthomas/kong"
 
 	"understudy/internal/daemon"
+	"understudy/internal/held"
 )
 
 // The exit codes.
@@ -55,19 +55,15 @@ type streams struct {
 	out, err io.Writer
 }
 
-// gcPercent lets the heap grow further between collections than Go does on its
-// own: a proxy's live heap is small, and collecting it over and over costs more
-// than the memory (docs/performance.md). GOGC in the environment goes before it.
-const gcPercent = 400
+func main() { os.Exit(start()) }
 
-func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+// start is main without the process' end.
+func start() int {
+	held.KeepHeadroom()
 	if code, is := asService(); is {
-		os.Exit(code)
+		return code
 	}
-	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+	return run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 }
 
 // newParser makes the parser of the command line. It calls exit after it has printed

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"maps"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) {
 	commands := map[string]func(){
-		"understudy": func() { os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})) },
+		"understudy": main,
 		panics:       consolePanics,
 	}
 	maps.Copy(commands, systemCommands)
