@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"understudy/internal/control"
 )
@@ -73,7 +72,7 @@ type collector struct{ control *control.Control }
 func metricsHandler(c *control.Control) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector{c}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
+	return newScrape(registry)
 }
 
 // Describe lists what Collect may give.
