@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -36,14 +35,14 @@ func SafeURL(u *url.URL) string {
 	return s
 }
 
-var secretQuery = regexp.MustCompile(`(?i)key|token|secret|passw|auth|sig|credential|^code$`)
+var secretQuery = lazily(`(?i)key|token|secret|passw|auth|sig|credential|^code$`)
 
 // SecretQuery reports whether a query key's value is to be treated as a secret.
 func SecretQuery(name string) bool {
 	if n, err := url.QueryUnescape(name); err == nil {
 		name = n
 	}
-	return secretQuery.MatchString(name)
+	return secretQuery().MatchString(name)
 }
 
 // Secrets lists the secrets that stand in a URL itself: its user, its password
@@ -156,7 +155,7 @@ func (d *decoder) storeURL(n *node) (Credential, bool) {
 	return LiteralCredential(n.text), true
 }
 
-var schemeWord = regexp.MustCompile(`^[a-z][a-z0-9+.-]{0,9}$`)
+var schemeWord = lazily(`^[a-z][a-z0-9+.-]{0,9}$`)
 
 func (d *decoder) absoluteURL(n *node, want string, schemes ...string) *url.URL {
 	s, ok := d.line(n)
@@ -178,7 +177,7 @@ func (d *decoder) absoluteURL(n *node, want string, schemes ...string) *url.URL 
 		return nil
 	case !known:
 		what := "another scheme"
-		if schemeWord.MatchString(strings.ToLower(scheme)) {
+		if schemeWord().MatchString(strings.ToLower(scheme)) {
 			what = "the scheme " + strconv.Quote(strings.ToLower(scheme))
 		}
 		d.errorOn(n, what+" in the URL", "write "+want)

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"regexp"
-	"sync"
 	"time"
 )
 
@@ -14,7 +12,7 @@ const promptTooLong = `context_length_exceeded|string_above_max_length|exceed_co
 	`longer than the model'?s context length|context window|too many (?:input )?tokens|` +
 	`input token count.{0,80}exceeds the maximum|reduce the length of the (?:messages|prompt|input)`
 
-var promptTooLongRegexp = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + promptTooLong) })
+var promptTooLongRegexp = lazily("(?i)" + promptTooLong)
 
 // BuiltInRules are the rules that apply where a file has no rules key. Together
 // they say: a client's mistake goes back to the client, what waiting heals is

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -232,7 +231,9 @@ func (d *decoder) oneCredential(n *node, into *Credential, read func() (Credenti
 	}
 }
 
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+const variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
+
+var variableName = lazily(variablePattern)
 
 // variable is the name of an environment variable. A key put there by mistake
 // is not shown.
@@ -243,7 +244,7 @@ func (d *decoder) variable(n *node) (Credential, bool) {
 	}
 	what := ""
 	switch {
-	case !variableName.MatchString(s):
+	case !variableName().MatchString(s):
 		what = "no name of an environment variable"
 	case looksSecret(s):
 		what = "what looks like a key where the name of an environment variable is due"

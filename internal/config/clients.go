@@ -1,11 +1,12 @@
 package config
 
 import (
-	"regexp"
 	"strings"
 )
 
-var sha256Hex = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+const sha256Pattern = `^[0-9a-fA-F]{64}$`
+
+var sha256Hex = lazily(sha256Pattern)
 
 var clientTable = &table[Client]{
 	path:     "clients[]",
@@ -27,10 +28,10 @@ var clientTable = &table[Client]{
 				}
 			})
 		}),
-		custom(Key{Name: "key_sha256", Type: "64 hex digits", Doc: "The SHA-256 of the key, so that the key itself stands nowhere.", form: patternForm(sha256Hex.String())}, func(d *decoder, n *node, c *Client) {
+		custom(Key{Name: "key_sha256", Type: "64 hex digits", Doc: "The SHA-256 of the key, so that the key itself stands nowhere.", form: patternForm(sha256Pattern)}, func(d *decoder, n *node, c *Client) {
 			d.oneClientKey(n, c, func() {
 				s, ok := d.line(n)
-				if ok && !sha256Hex.MatchString(s) {
+				if ok && !sha256Hex().MatchString(s) {
 					d.errorOn(n, "no SHA-256", "write 64 hex digits, such as sha256sum prints for the key")
 					return
 				}

@@ -290,7 +290,7 @@ func (d *decoder) span(n *node) (time.Duration, bool) {
 	if n.kind != kindText {
 		return d.length(n, time.Second, positive)
 	}
-	if !timeText.MatchString(n.text) {
+	if !timeText().MatchString(n.text) {
 		d.errorOn(n, quoteValue(n.text)+" is no time", cure)
 		return 0, false
 	}
@@ -311,7 +311,7 @@ func (d *decoder) share(n *node) (float64, bool) {
 	}
 	digits := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(n.text), "%"))
 	v, err := strconv.ParseFloat(digits, 64)
-	if !shareText.MatchString(n.text) || err != nil || v == 0 {
+	if !shareText().MatchString(n.text) || err != nil || v == 0 {
 		d.errorOn(n, quoteValue(n.text)+" is no share", "write more than 0%, at most 100%, or a number of at most 1")
 		return 0, false
 	}
@@ -408,7 +408,7 @@ func (d *decoder) size(n *node, low int64) (int64, bool) {
 
 // sizeText reads a size such as "64 MiB".
 func (d *decoder) sizeText(n *node) (int64, bool) {
-	if !sizeWords.MatchString(n.text) {
+	if !sizeWords().MatchString(n.text) {
 		d.errorOn(n, "no size", "write a number of bytes, or one with KiB, MiB or GiB")
 		return 0, false
 	}

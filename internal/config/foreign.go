@@ -147,4 +147,4 @@ func LooksSecret(s string) bool { return looksSecret(s) || !shownName(s) }
 
 // VariableName reports a name that an environment variable of a configuration
 // may have.
-func VariableName(s string) bool { return variableName.MatchString(s) && !looksSecret(s) }
+func VariableName(s string) bool { return variableName().MatchString(s) && !looksSecret(s) }

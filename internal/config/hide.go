@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -138,7 +137,7 @@ func (h *hider) walk(n *node, r role, under string) {
 			case under == "virtual_models":
 				child = roleUnknown // its keys are names, and its values no scalars
 			}
-			if under != "virtual_models" && roleOf(p.key) == roleUnknown && !plainKey.MatchString(p.key) && !headerName(p.key) {
+			if under != "virtual_models" && roleOf(p.key) == roleUnknown && !plainKey().MatchString(p.key) && !headerName(p.key) {
 				h.lost = true
 				if p.span.known() {
 					h.cover(h.inner(p.span), "***") // a secret that lost its place
@@ -288,7 +287,7 @@ func urlHoles(text string, certain bool) (list []span) {
 
 // holdsVendorKey reports a text in which a key stands that begins as vendors' do.
 func holdsVendorKey(text string) bool {
-	return vendorKey.MatchString(text) && looksSecret(text) || slices.ContainsFunc(insideKey.FindAllString(text, -1), looksSecret)
+	return vendorKey().MatchString(text) && looksSecret(text) || slices.ContainsFunc(insideKey().FindAllString(text, -1), looksSecret)
 }
 
 // merged puts the holes in order and makes one of those that overlap.
@@ -329,11 +328,11 @@ func (h *hider) elsewhere() {
 	}
 }
 
-var anyURL = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
+var anyURL = lazily(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+`)
 
 // vendors and urls cover what is a secret wherever it stands.
 func (h *hider) vendors() {
-	for _, at := range insideKey.FindAllIndex(h.src, -1) {
+	for _, at := range insideKey().FindAllIndex(h.src, -1) {
 		if text := string(h.src[at[0]:at[1]]); looksSecret(text) {
 			h.cover(span{at[0], at[1]}, maskOf(text))
 			h.remember(text)
@@ -342,7 +341,7 @@ func (h *hider) vendors() {
 }
 
 func (h *hider) urls() {
-	for _, at := range anyURL.FindAllIndex(h.src, -1) {
+	for _, at := range anyURL().FindAllIndex(h.src, -1) {
 		for _, p := range urlHoles(string(h.src[at[0]:at[1]]), false) {
 			h.cover(span{at[0] + p.start, at[0] + p.end}, "***")
 		}

@@ -2,10 +2,8 @@ package config
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // The functions of this file look for secrets in text that is no tree: comments,
@@ -13,9 +11,7 @@ import (
 
 // assignment is a secret's key with a word behind it, as it stands in a comment or
 // in a file that is broken.
-var assignment = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_-])["']?(?:api[_-]?key|admin_token|key|(?:proxy-)?authorization|x-api-key|x-goog-api-key|cookie|password|secret|token)["']?[ \t]*[:=][ \t]*["']?(?:(?:bearer|basic)[ \t]+)?([^\s"',{}\[\]#]{6,})`)
-})
+var assignment = lazily(`(?i)(?:^|[^A-Za-z0-9_-])["']?(?:api[_-]?key|admin_token|key|(?:proxy-)?authorization|x-api-key|x-goog-api-key|cookie|password|secret|token)["']?[ \t]*[:=][ \t]*["']?(?:(?:bearer|basic)[ \t]+)?([^\s"',{}\[\]#]{6,})`)
 
 func (h *hider) assignments(start, end int) {
 	for _, at := range assignment().FindAllSubmatchIndex(h.src[start:end], -1) {
@@ -48,20 +44,20 @@ func (h *hider) comments() {
 
 var (
 	// brokenLine is "key: value" or "key = value", behind the dashes of lists.
-	brokenLine = regexp.MustCompile(`^([ \t]*(?:- +)*)(["']?[^\s"':=#\[\]{},](?:[^"':=#\[\]{},]*[^\s"':=#\[\]{},])?["']?)[ \t]*[:=][ \t]*`)
+	brokenLine = lazily(`^([ \t]*(?:- +)*)(["']?[^\s"':=#\[\]{},](?:[^"':=#\[\]{},]*[^\s"':=#\[\]{},])?["']?)[ \t]*[:=][ \t]*`)
 	// brokenToken is a piece of what stands between brackets; yamlSign and tomlSign are what
 	// make a key of the one before it.
-	brokenToken = regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"?|'(?:[^'\n]|'')*'?|[{}\[\],]|[^\s,{}\[\]"']+`)
-	yamlSign    = regexp.MustCompile(`^[ \t]*:`)
-	tomlSign    = regexp.MustCompile(`^[ \t]*=`)
-	brokenAlias = regexp.MustCompile(`^\*[A-Za-z0-9_-]{1,30}$`)
-	brokenWord  = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+	brokenToken = lazily(`"(?:[^"\\\n]|\\.)*"?|'(?:[^'\n]|'')*'?|[{}\[\],]|[^\s,{}\[\]"']+`)
+	yamlSign    = lazily(`^[ \t]*:`)
+	tomlSign    = lazily(`^[ \t]*=`)
+	brokenAlias = lazily(`^\*[A-Za-z0-9_-]{1,30}$`)
+	brokenWord  = lazily(`^[A-Za-z0-9_.-]+$`)
 	// brokenHeader is a table's of TOML, or nothing but punctuation.
-	brokenHeader = regexp.MustCompile(`^[ \t]*(\[{1,2}[A-Za-z0-9_."' -]+\]{1,2}|[\[\]{},"' -]*|---|\.\.\.)[ \t]*(#.*)?$`)
-	plainItem    = regexp.MustCompile(`^["']?[A-Za-z0-9_.*:/-]{1,60}["']?,?$`)
-	brokenQuotes = regexp.MustCompile(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
-	plainURL     = regexp.MustCompile(`^(- +)*["']?[a-z]+://[^\s"',{}]+["']?,?$`)
-	blockSign    = regexp.MustCompile(`^[|>][-+0-9]*[ \t]*(#.*)?$`)
+	brokenHeader = lazily(`^[ \t]*(\[{1,2}[A-Za-z0-9_."' -]+\]{1,2}|[\[\]{},"' -]*|---|\.\.\.)[ \t]*(#.*)?$`)
+	plainItem    = lazily(`^["']?[A-Za-z0-9_.*:/-]{1,60}["']?,?$`)
+	brokenQuotes = lazily(`^(?:"(?:[^"\\]|\\.)*"|'(?:[^']|'')*')`)
+	plainURL     = lazily(`^(- +)*["']?[a-z]+://[^\s"',{}]+["']?,?$`)
+	blockSign    = lazily(`^[|>][-+0-9]*[ \t]*(#.*)?$`)
 )
 
 // lines covers, in a file that cannot be read as a tree, every value whose key is
@@ -80,12 +76,12 @@ func (h *hider) brokenLine(n int) (next int) {
 	}
 	line := string(bytes.TrimRight(h.src[start:max(start, h.lineEnd(start))], " \t\r\n"))
 	word := strings.TrimLeft(line, " \t")
-	if word == "" || word[0] == '#' || brokenHeader.MatchString(line) {
+	if word == "" || word[0] == '#' || brokenHeader().MatchString(line) {
 		return n + 1
 	}
 	all := span{start + len(line) - len(word), start + len(line)}
 	if i := strings.IndexByte(line, '"'); strings.Count(line, `"`)%2 == 1 && !strings.Contains(line, `"""`) {
-		if m := brokenLine.FindStringSubmatch(line); m != nil && roleOf(m[2]) == roleOpen && len(m[0]) == i && plainItem.MatchString(line[i:]) {
+		if m := brokenLine().FindStringSubmatch(line); m != nil && roleOf(m[2]) == roleOpen && len(m[0]) == i && plainItem().MatchString(line[i:]) {
 			return n + 1 // a harmless value, and that quote is its mistake
 		}
 		// Nobody knows what is inside of quotes here, and what is not.
@@ -96,13 +92,13 @@ func (h *hider) brokenLine(n int) (next int) {
 		}
 		all.end = start + len(line)
 	}
-	m := brokenLine.FindStringSubmatchIndex(line)
+	m := brokenLine().FindStringSubmatchIndex(line)
 	if m == nil {
 		item := strings.TrimLeft(word, "- ")
 		if item == "" {
 			return n + 1 // only the dash of an item, whose quotes are covered
 		}
-		if !plainItem.MatchString(item) || looksSecret(strings.Trim(item, `"',`)) {
+		if !plainItem().MatchString(item) || looksSecret(strings.Trim(item, `"',`)) {
 			if i := strings.IndexByte(line, '#'); i >= 0 && !strings.ContainsAny(word[:1], "{[-") {
 				h.cover(span{start + i, all.end}, "***") // perhaps no comment
 			}
@@ -117,14 +113,14 @@ func (h *hider) brokenLine(n int) (next int) {
 	value, r := line[m[1]:], roleOf(key)
 	at := span{start + m[1], all.end}
 	switch {
-	case value == "" || value[0] == '#' || brokenAlias.MatchString(value) || plainURL.MatchString(word):
+	case value == "" || value[0] == '#' || brokenAlias().MatchString(value) || plainURL().MatchString(word):
 		return n + 1
-	case r == roleUnknown && !plainKey.MatchString(key):
+	case r == roleUnknown && !plainKey().MatchString(key):
 		h.cover(all, "***")
 	case value[0] == '{' || value[0] == '[':
 		h.brokenFlow(at, r)
 		return n + 1
-	case h.format == YAML && blockSign.MatchString(value), h.format == TOML && (strings.HasPrefix(value, `"""`) || strings.HasPrefix(value, `'''`)):
+	case h.format == YAML && blockSign().MatchString(value), h.format == TOML && (strings.HasPrefix(value, `"""`) || strings.HasPrefix(value, `'''`)):
 		return h.brokenBlock(n, at, len(line)-len(word), r)
 	case value[0] == '&' && r != roleOpen, !strings.ContainsAny(value[:1], `"'`) && (strings.Contains(value, `"`) || strings.Contains(value, ": ")):
 		h.cover(at, "***")
@@ -176,12 +172,12 @@ func (h *hider) brokenFlow(at span, r role) {
 		}
 		return
 	}
-	sign, brokenSign := ":", yamlSign
+	sign, brokenSign := ":", yamlSign()
 	if h.format == TOML {
-		sign, brokenSign = "=", tomlSign
+		sign, brokenSign = "=", tomlSign()
 	}
 	lists := 0
-	for _, m := range brokenToken.FindAllStringIndex(text, -1) {
+	for _, m := range brokenToken().FindAllStringIndex(text, -1) {
 		token := text[m[0]:m[1]]
 		switch token[0] {
 		case '#':
@@ -206,7 +202,7 @@ func (h *hider) brokenFlow(at span, r role) {
 				return
 			}
 			ok = brokenSign.MatchString(text[m[1]:])
-		} else if i := strings.Index(token, sign); i > 0 && brokenWord.MatchString(token[:i]) && !strings.HasPrefix(token[i:], "://") {
+		} else if i := strings.Index(token, sign); i > 0 && brokenWord().MatchString(token[:i]) && !strings.HasPrefix(token[i:], "://") {
 			key, value, ok = token[:i], token[i+1:], true
 		} else {
 			ok = brokenSign.MatchString(text[m[1]:])
@@ -230,7 +226,7 @@ func (h *hider) brokenFlow(at span, r role) {
 // brokenValue covers a value, and gives the range of what stands behind it.
 func (h *hider) brokenValue(at span, r role) (rest span) {
 	text := string(h.src[at.start:at.end])
-	if m := brokenQuotes.FindString(text); m != "" {
+	if m := brokenQuotes().FindString(text); m != "" {
 		text = m
 	} else if strings.HasPrefix(text, `"`) || strings.HasPrefix(text, "'") {
 		r = max(r, roleSecret) // nobody knows where it ends

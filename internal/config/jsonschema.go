@@ -35,7 +35,7 @@ func JSONSchema() []byte {
 		{"store", storeTable.form()},
 		{"request_log", requestLogTable.form()},
 		{"line", patternForm("^[^" + control + "]+$")},
-		{"variable", patternForm(variableName.String())},
+		{"variable", patternForm(variablePattern)},
 	}})
 	text, err := root.MarshalJSON()
 	if err != nil {

@@ -50,13 +50,13 @@ var hedgeTable = &table[Hedge]{
 	path: "virtual_models.*.hedge",
 	doc:  "Another attempt beside one that says nothing. Off unless this key stands.",
 	keys: []key[Hedge]{
-		custom(Key{Name: "after", Type: "seconds, a time such as 8s, or p95", Range: "> 0", Required: true, Doc: "How long an attempt may show no content before the next candidate is tried beside it; p95 is the virtual model's own 95th percentile of the last hour.", form: form{{"anyOf", []form{lengthForm(time.Second, positive), {{"const", "p95"}}, patternForm(timeText.String())}}}}, func(d *decoder, n *node, h *Hedge) {
+		custom(Key{Name: "after", Type: "seconds, a time such as 8s, or p95", Range: "> 0", Required: true, Doc: "How long an attempt may show no content before the next candidate is tried beside it; p95 is the virtual model's own 95th percentile of the last hour.", form: form{{"anyOf", []form{lengthForm(time.Second, positive), {{"const", "p95"}}, patternForm(timePattern)}}}}, func(d *decoder, n *node, h *Hedge) {
 			if h.P95 = n.kind == kindText && n.text == "p95"; !h.P95 {
 				h.After, _ = d.span(n)
 			}
 		}),
 		whole("max", 1, 1, 3, "Extra attempts of one request.", func(h *Hedge) *int { return &h.Max }),
-		custom(Key{Name: "budget", Type: "number or percentage", Default: "5%", Range: "> 0, at most 1 (100%)", Doc: "Extra attempts of the last ten minutes as a share of the requests.", form: form{{"anyOf", []form{aboveForm(1), {{"type", "string"}, {"pattern", shareText.String()}, {"not", form{{"pattern", noShare}}}}}}}}, func(d *decoder, n *node, h *Hedge) {
+		custom(Key{Name: "budget", Type: "number or percentage", Default: "5%", Range: "> 0, at most 1 (100%)", Doc: "Extra attempts of the last ten minutes as a share of the requests.", form: form{{"anyOf", []form{aboveForm(1), {{"type", "string"}, {"pattern", sharePattern}, {"not", form{{"pattern", noShare}}}}}}}}, func(d *decoder, n *node, h *Hedge) {
 			if v, ok := d.share(n); ok {
 				h.Budget = v
 			}

@@ -3,10 +3,8 @@ package config
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 )
 
@@ -68,12 +66,10 @@ func floatText(f float64) string {
 
 // yamlPlain are texts that need no quotes anywhere: nothing in them means
 // something in YAML.
-var yamlPlain = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[\pL\pN_./][\pL\pN_./:@+=%~()-]*( [\pL\pN_./@+=%~()-]+)*$`)
-})
+var yamlPlain = lazily(`^[\pL\pN_./][\pL\pN_./:@+=%~()-]*( [\pL\pN_./@+=%~()-]+)*$`)
 
 // yamlReserved are words that older readers take for something else.
-var yamlReserved = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?i:y|n|yes|no|[0-9.:_-]+|[0-9]+e[0-9]+)$`) })
+var yamlReserved = lazily(`^(?i:y|n|yes|no|[0-9.:_-]+|[0-9]+e[0-9]+)$`)
 
 func yamlText(s string, st style, flow bool) string {
 	plain := yamlPlain().MatchString(s) && !strings.Contains(s+" ", ": ") && !yamlReserved().MatchString(s) &&
@@ -123,12 +119,12 @@ func escapedText(s string) string {
 	return b.String()
 }
 
-var tomlBareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var tomlBareKey = lazily(`^[A-Za-z0-9_-]+$`)
 
 // keyText writes a key.
 func (d *document) keyText(key string) string {
 	if d.format == TOML {
-		if tomlBareKey.MatchString(key) {
+		if tomlBareKey().MatchString(key) {
 			return key
 		}
 		return tomlText(key, anyStyle)

@@ -213,7 +213,7 @@ func (d *decoder) matchFault(n *node, r *draft) {
 // maxRegex bounds a pattern; what is longer is no pattern a person wrote.
 const maxRegex = 16 << 10
 
-var backReference = regexp.MustCompile(`\\(\\.|[1-9]|k[<{'])`)
+var backReference = lazily(`\\(\\.|[1-9]|k[<{'])`)
 
 // matchBody compiles a pattern. Patterns of other languages that RE2 has not
 // are told by their name.
@@ -240,7 +240,7 @@ func (d *decoder) matchBody(n *node, r *draft) {
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
 		what += ": " + e.Code.String()
 	}
-	escaped := backReference.FindAllString(n.text, -1)
+	escaped := backReference().FindAllString(n.text, -1)
 	switch {
 	case strings.Contains(n.text, "(?=") || strings.Contains(n.text, "(?!") || strings.Contains(n.text, "(?<=") || strings.Contains(n.text, "(?<!"):
 		what, cure = "look-around in a regular expression", "RE2 has none: match the text itself"

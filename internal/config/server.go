@@ -54,8 +54,8 @@ var serverTable = &table[Server]{
 		custom(Key{Name: "sticky_keys", Type: "list of header:NAME, body:a.b", Default: stickyText(DefaultStickyKeys), DefaultWords: "see below", Doc: "Where the session key is looked for; the first found wins, [] means nowhere.", form: listForm(stickyForm())}, func(d *decoder, n *node, s *Server) { s.StickyKeys = d.stickyKeys(n) }).withDefault(func(s *Server) { s.StickyKeys = slices.Clone(DefaultStickyKeys) }),
 		seconds("drain_timeout", 300, zeroUp, "How long running requests may finish after SIGTERM.", func(s *Server) *dur { return &s.DrainTimeout }),
 		custom(Key{Name: "state_dir", Type: "path", DefaultWords: "the user's state directory", Doc: "Where freezes, counters and history are kept, readable by the owner only.", form: lineForm()}, func(d *decoder, n *node, s *Server) { s.StateDir, _ = d.filePath(n) }).withDefault(func(s *Server) { s.StateDir = DefaultStateDir() }),
-		texts("cors_origins", "Web origins whose pages may call, such as https://chat.example.com.", patternForm(originText.String()), func(s *Server) *[]string { return &s.CORSOrigins }, checkOrigin),
-		texts("allowed_hosts", "Host names clients may use for this proxy, besides addresses, loopback names and the bound name.", patternForm(hostNameText.String()), func(s *Server) *[]string { return &s.AllowedHosts }, checkHostName),
+		texts("cors_origins", "Web origins whose pages may call, such as https://chat.example.com.", patternForm(originPattern), func(s *Server) *[]string { return &s.CORSOrigins }, checkOrigin),
+		texts("allowed_hosts", "Host names clients may use for this proxy, besides addresses, loopback names and the bound name.", patternForm(hostNamePattern), func(s *Server) *[]string { return &s.AllowedHosts }, checkHostName),
 		custom(Key{Name: "admin_token", Type: "secret", Doc: "The token of the admin listener; required where it does not listen on loopback.", form: lineForm(), Secret: true}, func(d *decoder, n *node, s *Server) { s.AdminToken, _ = d.secret(n) }),
 		boolean("allow_unauthenticated", false, "Listens beyond loopback without client keys.", func(s *Server) *bool { return &s.AllowUnauthenticated }),
 		custom(Key{Name: "tls_cert", Type: "path", Doc: "Certificate chain of the proxy listener, PEM; with tls_key.", form: lineForm()}, func(d *decoder, n *node, s *Server) { s.TLSCert, _ = d.filePath(n) }),
@@ -93,7 +93,7 @@ func readHost(d *decoder, n *node, s *Server) {
 	}
 	what := ""
 	switch {
-	case !hostText.MatchString(n.text):
+	case !hostText().MatchString(n.text):
 		what = "no address"
 	case net.ParseIP(strings.SplitN(h, "%", 2)[0]) == nil && strings.ContainsAny(h, ":/@ []"):
 		what = "no IP address"
@@ -191,7 +191,7 @@ func (d *decoder) stickyKeys(n *node) []StickyKey {
 }
 
 func checkOrigin(d *decoder, n *node, s string) (string, bool) {
-	if !originText.MatchString(s) {
+	if !originText().MatchString(s) {
 		d.errorOn(n, "no origin", "write scheme://host or scheme://host:port, each origin by itself, without a path")
 		return "", false
 	}
@@ -199,7 +199,7 @@ func checkOrigin(d *decoder, n *node, s string) (string, bool) {
 }
 
 func checkHostName(d *decoder, n *node, s string) (string, bool) {
-	if !hostNameText.MatchString(s) {
+	if !hostNameText().MatchString(s) {
 		d.errorOn(n, "no host name", "write the name alone, such as proxy.example.com")
 		return "", false
 	}

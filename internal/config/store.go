@@ -1,9 +1,6 @@
 package config
 
-import (
-	"regexp"
-	"sync"
-)
+import ()
 
 const storePrefix = "understudy:"
 
@@ -34,7 +31,7 @@ var storeTable = &table[Store]{
 
 // storeText is a URL with nothing behind its host but the number of a database: what
 // may stand in its query elsewhere has keys of its own here.
-var storeText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(storePattern) })
+var storeText = lazily(storePattern)
 
 var storePattern = "^(" + anyCase("redis") + "|" + anyCase("rediss") + ")://[^/?#" + notInURL + control + "]*(/[0-9]{0,9})?$"
 

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,11 +11,11 @@ import (
 func itoa(i int) string { return strconv.Itoa(i) }
 
 var (
-	plainKey = regexp.MustCompile(`^[A-Za-z0-9_.<-]{1,24}$`)
+	plainKey = lazily(`^[A-Za-z0-9_.<-]{1,24}$`)
 	// vendorKey are the beginnings that vendors give their keys.
-	vendorKey  = regexp.MustCompile(`^(sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx|Bearer)[-_ ]|^AIza|^eyJ`)
-	insideKey  = regexp.MustCompile(`\b((sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx)[-_]|AIza|eyJ)[A-Za-z0-9_-]{8,}`)
-	secretWord = regexp.MustCompile(`^[A-Za-z0-9_+=-]{20,}$`)
+	vendorKey  = lazily(`^(sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx|Bearer)[-_ ]|^AIza|^eyJ`)
+	insideKey  = lazily(`\b((sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx)[-_]|AIza|eyJ)[A-Za-z0-9_-]{8,}`)
+	secretWord = lazily(`^[A-Za-z0-9_+=-]{20,}$`)
 )
 
 // looksSecret reports a word that is more likely a key than a name: it begins
@@ -25,8 +24,8 @@ func looksSecret(s string) bool {
 	if !strings.ContainsAny(s, "0123456789") || strings.Contains(s, "/") {
 		return false
 	}
-	return vendorKey.MatchString(s) && len(s) >= 12 ||
-		secretWord.MatchString(s) && strings.ToUpper(s) != s && strings.ToLower(s) != s
+	return vendorKey().MatchString(s) && len(s) >= 12 ||
+		secretWord().MatchString(s) && strings.ToUpper(s) != s && strings.ToLower(s) != s
 }
 
 // hasControl reports a character that no name, URL, header or key may hold:
@@ -41,7 +40,7 @@ func hasControl(s string) bool {
 // lost its place ("api_key:sk-..." without the blank), so what does not look
 // like a word of a configuration is not repeated.
 func quoteKey(key string) string {
-	if !plainKey.MatchString(key) || vendorKey.MatchString(key) || looksSecret(key) {
+	if !plainKey().MatchString(key) || vendorKey().MatchString(key) || looksSecret(key) {
 		return "(not shown: it may hold a secret)"
 	}
 	return strconv.Quote(key)
@@ -57,7 +56,7 @@ func quoteName(name string) string {
 }
 
 func shownName(name string) bool {
-	return !looksSecret(name) && !slices.ContainsFunc(insideKey.FindAllString(name, -1), looksSecret) && len(name) <= 200
+	return !looksSecret(name) && !slices.ContainsFunc(insideKey().FindAllString(name, -1), looksSecret) && len(name) <= 200
 }
 
 // nearest returns the word closest to s by edits, and whether it is too far off

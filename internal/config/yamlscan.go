@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -150,9 +149,9 @@ func (r *yamlReader) colonEnd(keyEnd int) int {
 }
 
 var (
-	yamlInt   = regexp.MustCompile(`^[-+]?[0-9][0-9_]*$`)
-	yamlFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?$`)
-	yamlInf   = regexp.MustCompile(`^[-+]?\.(inf|Inf|INF)$`)
+	yamlInt   = lazily(`^[-+]?[0-9][0-9_]*$`)
+	yamlFloat = lazily(`^[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9_]*)?)([eE][-+]?[0-9]+)?$`)
+	yamlInf   = lazily(`^[-+]?\.(inf|Inf|INF)$`)
 )
 
 // plainScalar types an unquoted scalar by YAML 1.2's core schema, with the
@@ -169,9 +168,9 @@ func plainScalar(s string) *node {
 		return &node{kind: kindFloat, num: math.NaN()}
 	}
 	switch {
-	case yamlInf.MatchString(s):
+	case yamlInf().MatchString(s):
 		return &node{kind: kindFloat, num: math.Inf(1 - 2*strings.Count(s, "-"))}
-	case yamlInt.MatchString(s):
+	case yamlInt().MatchString(s):
 		return intNode(strings.ReplaceAll(s, "_", ""), 10)
 	case strings.HasPrefix(s, "0x"):
 		if n := intNode(s[2:], 16); n.kind == kindInt {
@@ -181,7 +180,7 @@ func plainScalar(s string) *node {
 		if n := intNode(s[2:], 8); n.kind == kindInt {
 			return n
 		}
-	case yamlFloat.MatchString(s):
+	case yamlFloat().MatchString(s):
 		if f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64); err == nil || math.IsInf(f, 0) {
 			return &node{kind: kindFloat, num: f}
 		}

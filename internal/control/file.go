@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,11 +88,11 @@ func (c *call) places(list []config.Problem) string {
 	return strings.Join(lines, "\n")
 }
 
-var placeInList = regexp.MustCompile(`\[([0-9]+)\]`)
+var placeInList = lazily(`\[([0-9]+)\]`)
 
 // fromOne writes the places in lists as people count them: auto[0] is auto#1.
 func fromOne(path string) string {
-	return placeInList.ReplaceAllStringFunc(path, func(place string) string {
+	return placeInList().ReplaceAllStringFunc(path, func(place string) string {
 		n, _ := index(place[1 : len(place)-1])
 		return "#" + strconv.Itoa(n+1)
 	})

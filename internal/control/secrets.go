@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"understudy/internal/config"
@@ -34,14 +35,14 @@ func Secrets(line string) []Span {
 		}
 		named = !strings.Contains(text, "=") && secretName(strings.Trim(text, `"'`))
 	}
-	for _, m := range userInfo.FindAllStringSubmatchIndex(line, -1) {
+	for _, m := range userInfo().FindAllStringSubmatchIndex(line, -1) {
 		found = append(found, Span{m[2], m[3]})
 	}
-	for _, m := range queryValue.FindAllStringSubmatchIndex(line, -1) {
+	for _, m := range queryValue().FindAllStringSubmatchIndex(line, -1) {
 		found = append(found, Span{m[2], m[3]})
 	}
-	for _, m := range bareWord.FindAllStringIndex(line, -1) {
-		if text := line[m[0]:m[1]]; mixed(text) || keyLike.MatchString(text) && len(text) >= 12 && strings.ContainsAny(text, "0123456789") {
+	for _, m := range bareWord().FindAllStringIndex(line, -1) {
+		if text := line[m[0]:m[1]]; mixed(text) || keyLike().MatchString(text) && len(text) >= 12 && strings.ContainsAny(text, "0123456789") {
 			found = append(found, Span{m[0], m[1]})
 		}
 	}
@@ -67,12 +68,18 @@ func Masked(line string) string {
 }
 
 var (
-	userInfo   = regexp.MustCompile(`://([^/\s"'@]+)@`)
-	queryValue = regexp.MustCompile(`(?i)[?&][a-z0-9_.-]*(?:key|token|secret|sig|pass|auth|code|cred)[a-z0-9_.-]*=([^&#\s"']+)`)
-	bareWord   = regexp.MustCompile(`[^\s"'{}\[\],=:@/?&]+`)
+	userInfo   = lazily(`://([^/\s"'@]+)@`)
+	queryValue = lazily(`(?i)[?&][a-z0-9_.-]*(?:key|token|secret|sig|pass|auth|code|cred)[a-z0-9_.-]*=([^&#\s"']+)`)
+	bareWord   = lazily(`[^\s"'{}\[\],=:@/?&]+`)
 	// secretWord are the names that secrets go by, in headers and elsewhere.
-	secretWord = regexp.MustCompile(`(?i)key|token|secret|passw|authorization|cookie|credential`)
+	secretWord = lazily(`(?i)key|token|secret|passw|authorization|cookie|credential`)
 )
+
+// lazily compiles an expression when it is first used: a process that nobody looks into
+// uses none.
+func lazily(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // secretName says whether a key's value is a secret: any header's may be one.
 func secretName(name string) bool {
@@ -84,7 +91,7 @@ func secretName(name string) bool {
 			return false
 		}
 	}
-	return name == "proxy" || secretWord.MatchString(name) && !strings.HasPrefix(name, "header_env") && !strings.ContainsAny(name, ":/?")
+	return name == "proxy" || secretWord().MatchString(name) && !strings.HasPrefix(name, "header_env") && !strings.ContainsAny(name, ":/?")
 }
 
 // rawWords finds the words of a line that may not be finished: as words does, with

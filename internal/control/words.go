@@ -3,7 +3,6 @@ package control
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -110,7 +109,7 @@ func jsonEnd(text string) int {
 // keyLike is text that may well be a credential: it begins as keys of known
 // vendors do, or has a long run of letters and digits mixed, which neither models
 // nor addresses have.
-var keyLike = regexp.MustCompile(`(?i)^(sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx|bearer|basic)[-_ .]|^AIza|^eyJ`)
+var keyLike = lazily(`(?i)^(sk|pk|rk|xai|gsk|ghp|gho|hf|nvapi|pplx|bearer|basic)[-_ .]|^AIza|^eyJ`)
 
 // shown is a word of a command as an error may repeat it: a key that stands in
 // the wrong place is not given away whole.
@@ -122,7 +121,7 @@ func (b *builder) shown(word string) string {
 		return "[…]"
 	case pair:
 		return b.shown(key) + "=…"
-	case keyLike.MatchString(word), mixed(word):
+	case keyLike().MatchString(word), mixed(word):
 		return config.Mask(word)
 	}
 	return "'" + b.s.Redact.Quote(word, 80) + "'"

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 )
 
 //go:embed scorecard.css
@@ -16,14 +17,14 @@ var scorecardCSS string
 //go:embed scorecard.tmpl
 var scorecardHTML string
 
-var scorecardPage = template.Must(template.New("scorecard").Parse(scorecardHTML))
+var scorecardPage = sync.OnceValue(func() *template.Template { return template.Must(template.New("scorecard").Parse(scorecardHTML)) })
 
 // HTML writes the scorecard as one page that needs nothing besides: no script, no
 // font, no picture. Its own policy lets it load nothing, and style itself by the one
 // sheet in it.
 func (s *Scorecard) HTML(w io.Writer) error {
 	sum := sha256.Sum256([]byte(scorecardCSS))
-	return scorecardPage.Execute(w, struct {
+	return scorecardPage().Execute(w, struct {
 		Card      *Scorecard
 		Style     template.CSS
 		StyleHash template.HTMLAttr

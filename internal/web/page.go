@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -17,15 +18,18 @@ var (
 	loginTemplate = parse("login.html")
 )
 
-func parse(name string) *template.Template {
-	return template.Must(template.New(name).Funcs(template.FuncMap{
-		"known": known, "percent": percent, "milliseconds": milliseconds, "span": span,
-	}).ParseFS(templates, "templates/"+name))
+// parse reads a template when it is first used.
+func parse(name string) func() *template.Template {
+	return sync.OnceValue(func() *template.Template {
+		return template.Must(template.New(name).Funcs(template.FuncMap{
+			"known": known, "percent": percent, "milliseconds": milliseconds, "span": span,
+		}).ParseFS(templates, "templates/"+name))
+	})
 }
 
 // plain is a status page for browsers without scripts: one View as HTML.
 func (h *Handler) plain(w http.ResponseWriter, _ *http.Request) {
-	render(w, http.StatusOK, plainTemplate, struct {
+	render(w, http.StatusOK, plainTemplate(), struct {
 		View  any
 		Login bool
 	}{h.control.View(), h.control.Access().NeedsToken()})

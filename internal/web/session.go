@@ -72,7 +72,7 @@ func (h *Handler) loginPage(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
 	}
-	render(w, http.StatusOK, loginTemplate, "")
+	render(w, http.StatusOK, loginTemplate(), "")
 }
 
 // login takes the token from the page's form. It changes nothing but the caller's
@@ -89,7 +89,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	}
 	if access.NeedsToken() && !access.Token(strings.TrimSpace(r.PostForm.Get("token"))) {
 		h.log.Warn("admin login refused", slog.String("from", r.RemoteAddr))
-		render(w, http.StatusUnauthorized, loginTemplate, "This is not the admin token.")
+		render(w, http.StatusUnauthorized, loginTemplate(), "This is not the admin token.")
 		return
 	}
 	if access.NeedsToken() {
