@@ -16,8 +16,8 @@ import (
 
 const (
 	// flat is how much memory may grow in the last half, in MiB an hour, and be called
-	// flat: the collector's own rhythm moves it by as much. With a heap that may grow
-	// fivefold between two collections, 2 bytes lost per request come to more.
+	// flat: the collector's own rhythm moves it by as much. With a heap that is collected
+	// when it has grown two and a half times, 4 bytes lost per request come to more.
 	flat = 4.0
 	// drained is how long after the last answer everything must have been given back.
 	drained = 15 * time.Second

@@ -24,7 +24,7 @@ var (
 		{"those that api_key_env, header_env, key_env and url_env name", "Keys, read when a request needs them."},
 		{"HTTP_PROXY, HTTPS_PROXY, NO_PROXY", "The way to upstreams whose entry has no proxy."},
 		{"NO_COLOR, TERM=dumb", "No colours."},
-		{"GOGC, GOMEMLIMIT, GOMAXPROCS", "Go's own: how memory and processors are used."},
+		{"GOGC, GOMEMLIMIT, GOMAXPROCS", "Go's own: how memory and processors are used. Without GOGC the heap grows by 64 MiB between two collections, but by no less than what lives and no more than four times of it."},
 	}
 	signalWords = [][2]string{
 		{"SIGTERM, SIGINT", "Ends serving: running requests may finish within drain_timeout. A second one ends it at once."},

@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-// A held upstream begins a stream, and ends it when it is told to.
-type held struct {
+// A stopped upstream begins a stream, and ends it when it is told to.
+type stopped struct {
 	*httptest.Server
 	finish func()
 }
@@ -35,10 +35,10 @@ const (
 	heldEnds   = "data: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"to its end\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
 )
 
-func newHeld(t *testing.T) held {
+func newStopped(t *testing.T) stopped {
 	t.Helper()
 	over := make(chan struct{})
-	h := held{finish: sync.OnceFunc(func() { close(over) })}
+	h := stopped{finish: sync.OnceFunc(func() { close(over) })}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, heldBegins)
@@ -55,7 +55,7 @@ func newHeld(t *testing.T) held {
 }
 
 // serves writes a configuration for this upstream.
-func (h held) serves(t *testing.T, port int) string {
+func (h stopped) serves(t *testing.T, port int) string {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "understudy.yaml")
@@ -125,7 +125,7 @@ func becomes(ctx context.Context, t *testing.T, what string, so func() bool) {
 func TestCtrlBreak(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	h := newHeld(t)
+	h := newStopped(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestCtrlBreak(t *testing.T) {
 func TestServiceUnderItsManager(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	h := newHeld(t)
+	h := newStopped(t)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ var may = map[string][]string{
 	"archtest":       {},
 	"campaign":       {},
 	"movein":         {"config"},
-	"cmd/understudy": {"daemon", "handover", "archive", "stats", "web", "console", "drill", "config", "route", "proxy", "control", "files", "movein"},
+	"cmd/understudy": {"daemon", "handover", "archive", "stats", "web", "console", "drill", "config", "route", "proxy", "control", "files", "movein", "held"},
 }
 
 // mustNot are imports from outside that a package has no business with.

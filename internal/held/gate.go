@@ -4,7 +4,7 @@
 // A request enters with what it is known to hold from the beginning, and waits for
 // that where there is no room. What it comes to hold later it takes without waiting,
 // since it might wait for itself: up to an edge somewhat above the limit, and no
-// further.
+// further. How far the heap grows besides, between two collections, is here too.
 package held
 
 import (
