@@ -122,7 +122,7 @@ const (
 	headTime = 30 * time.Second
 	// watchAfter is how long a request runs before its client is watched for leaving: one
 	// that is answered at once is not.
-	watchAfter = 5 * time.Millisecond
+	watchAfter = 25 * time.Millisecond
 	// idleTime is how long a connection without a request is kept.
 	idleTime = 3 * time.Minute
 	// maxHead bounds a request's head, in bytes (net/http allows 4 KiB more); larger

@@ -20,8 +20,9 @@ const (
 	// the answer lost.
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 1 << 20
-	// deadlineSlack is by how much a deadline between requests may be early: within it, it
-	// is not moved.
+	// deadlineSlack says by what part of its time a deadline may stand too early: one that
+	// is moved along all the time is left alone for so long. Whoever meets it waits for
+	// the rest.
 	deadlineSlack = 16
 )
 
@@ -36,6 +37,7 @@ type Conn struct {
 	remote string
 	base   context.Context
 
+	within time.Time       // the write deadline that stands
 	buffer *[readSize]byte // nil while nothing is in it
 	r, w   int             // what is in it
 	used   bool            // there has been a request
@@ -143,14 +145,19 @@ func (c *Conn) fill() bool {
 	if !c.used {
 		patience = c.server.HTTP.ReadHeaderTimeout
 	}
-	c.expect(patience)
+	until := c.expect(patience)
 	b := readBuffers.Get().(*[readSize]byte)
 	at := 0
 	if c.came {
 		b[0], at, c.came = c.early[0], 1, false
 		c.buffer, c.w = b, at
 	}
-	n, _ := c.Conn.Read(b[at:])
+	n, err := c.Conn.Read(b[at:])
+	if n == 0 && early(err, until) {
+		c.until = until
+		_ = c.Conn.SetReadDeadline(until)
+		n, _ = c.Conn.Read(b[at:])
+	}
 	if at+n > 0 {
 		c.buffer, c.r, c.w = b, 0, at+n
 		return true
@@ -190,19 +197,32 @@ func (c *Conn) prefaced() bool {
 	}
 }
 
-// expect moves the read deadline, unless it stands about there already.
-func (c *Conn) expect(patience time.Duration) {
-	want := time.Time{}
+// expect moves the read deadline, unless it stands about there already. It returns where
+// it should stand; zero = nowhere.
+func (c *Conn) expect(patience time.Duration) (until time.Time) {
 	if patience > 0 {
-		want = time.Now().Add(patience)
-		if early := want.Sub(c.until); !c.until.IsZero() && early >= 0 && early < patience/deadlineSlack {
-			return
-		}
-	} else if c.until.IsZero() {
-		return
+		until = time.Now().Add(patience)
 	}
-	c.until = want
-	_ = c.Conn.SetReadDeadline(want)
+	if !near(c.until, until, patience) {
+		c.until = until
+		_ = c.Conn.SetReadDeadline(until)
+	}
+	return until
+}
+
+// near says whether a deadline that stands will do for one that is wanted, patience from
+// now.
+func near(stands, wanted time.Time, patience time.Duration) bool {
+	if stands.IsZero() || wanted.IsZero() {
+		return stands.IsZero() && wanted.IsZero()
+	}
+	early := wanted.Sub(stands)
+	return early >= 0 && early <= patience/deadlineSlack
+}
+
+// early says whether a deadline was met before the one that was wanted.
+func early(err error, wanted time.Time) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(wanted)
 }
 
 // exchange serves one request, and says whether the connection can carry another.

@@ -47,7 +47,7 @@ type response struct {
 	unframed []byte           // of the body, while framed is false
 	parts    [3][]byte        // of one large write
 	bufs     net.Buffers      // parts, as they go out
-	by       bool             // there is a deadline for writes
+	by       time.Time        // the deadline for writes; zero = none
 	err      error            // of a write; there is none after it
 }
 
@@ -323,7 +323,12 @@ func (x *response) piece(p []byte) {
 	x.n = 0
 	if x.err == nil {
 		x.bufs = parts
+		x.bound()
 		_, err := x.bufs.WriteTo(x.conn.out)
+		if early(err, x.by) {
+			x.within(x.by)
+			_, err = x.bufs.WriteTo(x.conn.out)
+		}
 		x.failed(err)
 	}
 	clear(x.parts[:])
@@ -369,7 +374,12 @@ func (x *response) giveBack() {
 // flush sends what was collected.
 func (x *response) flush() {
 	if x.n > 0 && x.err == nil {
-		_, err := x.conn.Conn.Write(x.buffer[:x.n])
+		x.bound()
+		n, err := x.conn.Conn.Write(x.buffer[:x.n])
+		if early(err, x.by) {
+			x.within(x.by)
+			_, err = x.conn.Conn.Write(x.buffer[n:x.n])
+		}
 		x.failed(err)
 	}
 	x.n = 0
@@ -409,13 +419,28 @@ func (x *response) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline is what http.ResponseController calls.
+// SetWriteDeadline is what http.ResponseController calls. It takes hold with the next
+// write, since most are set and taken away around one that never waits.
 func (x *response) SetWriteDeadline(t time.Time) error {
-	if t.IsZero() && !x.by {
-		return nil
+	x.by = t
+	return nil
+}
+
+// bound sees to the deadline of a write that is about to begin.
+func (x *response) bound() {
+	patience := time.Duration(0)
+	if !x.by.IsZero() {
+		patience = time.Until(x.by)
 	}
-	x.by = !t.IsZero()
-	return x.conn.Conn.SetWriteDeadline(t)
+	if !near(x.conn.within, x.by, patience) {
+		x.within(x.by)
+	}
+}
+
+// within moves the deadline of writes.
+func (x *response) within(t time.Time) {
+	x.conn.within = t
+	_ = x.conn.Conn.SetWriteDeadline(t)
 }
 
 // finish sends what is left of the answer, and says whether all of it went out and the
@@ -438,9 +463,6 @@ func (x *response) finish() (whole bool) {
 		x.add("\r\n")
 	}
 	x.flush()
-	if x.by {
-		_ = x.SetWriteDeadline(time.Time{})
-	}
 	return x.err == nil && (x.bare || x.length < 0 || x.written == x.length)
 }
 
