@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"understudy/internal/h1server"
 )
 
 const (
@@ -40,6 +42,9 @@ func (c *connections) note(conn net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateNew:
 		since := new(atomic.Int64)
+		if k, ok := conn.(*h1server.Conn); ok {
+			since = &k.Since
+		}
 		since.Store(-time.Now().UnixNano())
 		c.mu.Lock()
 		c.open[conn] = since
@@ -52,6 +57,10 @@ func (c *connections) note(conn net.Conn, s http.ConnState) {
 		return
 	case http.StateIdle:
 		at = time.Now().UnixNano()
+	}
+	if k, ok := conn.(*h1server.Conn); ok {
+		k.Since.Store(at) // with every request, and without a search
+		return
 	}
 	c.mu.RLock()
 	since := c.open[conn]

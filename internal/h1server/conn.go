@@ -32,6 +32,10 @@ var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 // not plain, and begins with what has been read already then.
 type Conn struct {
 	net.Conn
+	// Since is for whoever is told of its states (http.Server.ConnState), to keep what it
+	// knows of the connection. It means nothing here.
+	Since atomic.Int64
+
 	server *Server
 	out    net.Conn // what is beneath: it can write several pieces at once
 	remote string
@@ -42,8 +46,8 @@ type Conn struct {
 	r, w   int             // what is in it
 	used   bool            // there has been a request
 
-	busy  atomic.Bool  // a request runs, or it is not ours any more
-	since atomic.Int64 // Unix seconds, when it was accepted; 0 = there has been a request
+	busy     atomic.Bool  // a request runs, or it is not ours any more
+	accepted atomic.Int64 // Unix seconds; 0 = there has been a request
 
 	mu      sync.Mutex
 	changed sync.Cond // of watch
@@ -126,7 +130,7 @@ func (c *Conn) requests() (ended bool) {
 		c.tell(http.StateActive)
 		if !c.used {
 			c.used = true
-			c.since.Store(0)
+			c.accepted.Store(0)
 		}
 		if !c.exchange(&h) || c.server.going.Load() {
 			return true

@@ -88,7 +88,7 @@ func (s *Server) track(l net.Listener) bool {
 // take begins to serve a connection.
 func (s *Server) take(c net.Conn) {
 	k := &Conn{Conn: c, server: s, out: beneath(c), remote: c.RemoteAddr().String()}
-	k.since.Store(time.Now().Unix())
+	k.accepted.Store(time.Now().Unix())
 	k.changed.L = &k.mu
 	s.mu.Lock()
 	if s.going.Load() {
@@ -160,8 +160,8 @@ func (s *Server) closeIdle() int {
 	defer s.mu.Unlock()
 	now := time.Now()
 	for k := range s.open {
-		since := k.since.Load()
-		if (since == 0 || now.Sub(time.Unix(since, 0)) > newFor) && k.busy.CompareAndSwap(false, true) {
+		accepted := k.accepted.Load()
+		if (accepted == 0 || now.Sub(time.Unix(accepted, 0)) > newFor) && k.busy.CompareAndSwap(false, true) {
 			k.Conn.Close()
 		}
 	}
