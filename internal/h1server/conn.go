@@ -3,6 +3,7 @@ package h1server
 import (
 	"context"
 	"errors"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -45,6 +46,7 @@ type Conn struct {
 	buffer *[readSize]byte // nil while nothing is in it
 	r, w   int             // what is in it
 	used   bool            // there has been a request
+	posted bool            // and the last one was a POST
 
 	busy     atomic.Bool  // a request runs, or it is not ours any more
 	accepted atomic.Int64 // Unix seconds; 0 = there has been a request
@@ -78,6 +80,15 @@ func (c *Conn) Read(p []byte) (int, error) {
 		c.took(n)
 		return n, nil
 	}
+	return c.more(p)
+}
+
+// more gives what comes behind the buffer: first the byte that a watch has read.
+func (c *Conn) more(p []byte) (int, error) {
+	if c.came && len(p) > 0 {
+		p[0], c.came = c.early[0], false
+		return 1, nil
+	}
 	return c.Conn.Read(p)
 }
 
@@ -97,18 +108,21 @@ func (c *Conn) tell(s http.ConnState) {
 
 // serve serves one request after the other.
 func (c *Conn) serve() {
-	defer c.server.drop(c)
+	given := false
+	defer func() { // also where a handler has ended the goroutine
+		if !given {
+			c.Conn.Close()
+			if c.buffer != nil {
+				c.took(c.w - c.r)
+			}
+			c.tell(http.StateClosed)
+		}
+		c.server.drop(c)
+	}()
 	if !c.requests() {
 		_ = c.Conn.SetReadDeadline(time.Time{}) // net/http sets its own
-		if c.server.odd.give(c) {
-			return
-		}
+		given = c.server.hand(c)
 	}
-	c.Conn.Close()
-	if c.buffer != nil {
-		c.took(c.w - c.r)
-	}
-	c.tell(http.StateClosed)
 }
 
 // requests serves plain requests. ended is false where the next one is not.
@@ -119,7 +133,7 @@ func (c *Conn) requests() (ended bool) {
 		c.base = f(c.base, c)
 	}
 	for {
-		if !c.fill() || !c.busy.CompareAndSwap(false, true) {
+		if !c.fill() || !c.skip() || !c.busy.CompareAndSwap(false, true) {
 			return true
 		}
 		h, size, ok := parse(c.buffer[c.r:c.w])
@@ -135,9 +149,21 @@ func (c *Conn) requests() (ended bool) {
 		if !c.exchange(&h) || c.server.going.Load() {
 			return true
 		}
+		c.posted = h.method == http.MethodPost
 		c.tell(http.StateIdle)
 		c.busy.Store(false)
 	}
+}
+
+// skip passes over line ends behind a body: there are old clients that send one, and
+// net/http puts up with as many.
+func (c *Conn) skip() bool {
+	for most := 4; c.posted && most > 0 && (c.buffer[c.r] == '\r' || c.buffer[c.r] == '\n'); most-- {
+		if c.took(1); !c.fill() {
+			return false
+		}
+	}
+	return true
 }
 
 // fill reads until there is something in the buffer.
@@ -146,7 +172,7 @@ func (c *Conn) fill() bool {
 		return true // sent behind the last request
 	}
 	patience := c.server.HTTP.IdleTimeout
-	if !c.used {
+	if !c.used || c.came {
 		patience = c.server.HTTP.ReadHeaderTimeout
 	}
 	until := c.expect(patience)
@@ -194,7 +220,7 @@ func (c *Conn) prefaced() bool {
 		if c.w == readSize {
 			c.r, c.w = 0, copy(c.buffer[:], came)
 		}
-		m, err := c.Conn.Read(c.buffer[c.w:])
+		m, err := c.more(c.buffer[c.w:])
 		if c.w += m; m == 0 && err != nil {
 			return true
 		}
@@ -234,41 +260,51 @@ func (c *Conn) exchange(h *head) (reusable bool) {
 	ctx, cancel := context.WithCancel(c.base)
 	defer cancel()
 	x := &response{conn: c, length: -1, header: make(http.Header, 8)}
-	r := new(http.Request).WithContext(ctx)
-	x.url.Path, x.url.RawQuery = h.path, h.query
-	r.Method, r.URL, r.RequestURI, r.Host = h.method, &x.url, h.target, h.host
-	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
-	r.Header, r.RemoteAddr, r.Close = h.header, c.remote, h.close
-	r.Body, x.closing = http.NoBody, h.close
-	c.begin(cancel)
-	if h.length > 0 {
-		r.ContentLength = h.length
-		x.body.conn, x.body.left = c, h.length
-		r.Body = &x.body
-	} else {
-		c.arm()
-	}
+	r := x.request(ctx, h)
+	c.begin(cancel, h.length <= 0)
 	whole := c.handle(x, r)
 	if whole {
 		whole = x.finish()
-	} else if x.framed {
+	} else if x.framed && x.written != x.length {
 		x.flush() // what the client may see of an answer that was broken off
 	}
-	if gone := c.settle(); gone || !whole {
+	x.err = errOver
+	left, idle := x.body.end()
+	if gone := c.settle(); gone && c.buffer == nil || !whole || !idle {
 		return false
 	}
-	if x.body.left > 0 || x.closing {
-		c.linger(x.body.left > 0)
+	if left > 0 || x.closing {
+		c.linger(left > 0)
 		return false
 	}
 	return true
 }
 
+// request is what a handler gets, as net/http's server gives it.
+func (x *response) request(ctx context.Context, h *head) *http.Request {
+	r := new(http.Request).WithContext(ctx)
+	x.url.Path, x.url.RawQuery = h.path, h.query
+	r.Method, r.URL, r.RequestURI, r.Host = h.method, &x.url, h.target, h.host
+	r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/1.1", 1, 1
+	r.Header, r.RemoteAddr, r.Close = h.header, x.conn.remote, h.close
+	r.Body, x.closing = http.NoBody, h.close
+	if h.length > 0 {
+		r.ContentLength = h.length
+		x.body.conn, x.body.left = x.conn, h.length
+		r.Body = &x.body
+	}
+	return r
+}
+
 // handle calls the handler, and is false where that has broken the answer off.
 func (c *Conn) handle(w http.ResponseWriter, r *http.Request) (whole bool) {
 	defer func() {
-		if fault := recover(); fault != nil && fault != http.ErrAbortHandler && c.server.HTTP.ErrorLog != nil {
-			c.server.HTTP.ErrorLog.Printf("http: panic serving %v: %v\n%s", c.remote, fault, debug.Stack())
+		if fault := recover(); fault != nil && fault != http.ErrAbortHandler {
+			printf := log.Printf
+			if l := c.server.HTTP.ErrorLog; l != nil {
+				printf = l.Printf
+			}
+			printf("http: panic serving %v: %v\n%s", c.remote, fault, debug.Stack())
 		}
 	}()
 	c.server.HTTP.Handler.ServeHTTP(w, r)
@@ -303,17 +339,20 @@ const (
 )
 
 // begin notes how the request that begins is cancelled.
-func (c *Conn) begin(cancel context.CancelFunc) {
+func (c *Conn) begin(cancel context.CancelFunc, bare bool) {
 	c.mu.Lock()
-	c.cancel = cancel
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	if c.cancel = cancel; c.broken {
+		cancel() // it came with the one before
+	}
+	if bare {
+		c.arm()
+	}
 }
 
 // arm has the connection watched once the request has run for a while. Its body must
-// have been read.
+// have been read, and the mutex is held.
 func (c *Conn) arm() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.watch != unwatched || c.came || c.broken {
 		return
 	}

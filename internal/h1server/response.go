@@ -1,6 +1,7 @@
 package h1server
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -18,11 +19,16 @@ const (
 	// unframedSize is how much of a body is held whose length might still be known when
 	// the handler is done.
 	unframedSize = 2 << 10
+	// sniffed is how much of a body tells its type.
+	sniffed = 512
 	// frameRoom is what a chunk needs beside its bytes: its length and two line ends.
 	frameRoom = 16 + 4
 )
 
 var writeBuffers = sync.Pool{New: func() any { return new([writeSize]byte) }}
+
+// errOver is what becomes of writes after the handler has returned.
+var errOver = errors.New("h1server: the answer is over")
 
 // A response is an answer on its way out: the http.ResponseWriter of one request.
 type response struct {
@@ -74,7 +80,7 @@ func (x *response) WriteHeader(status int) {
 	x.bare = status == http.StatusSwitchingProtocols || status == http.StatusNoContent || status == http.StatusNotModified
 	if values := x.header["Content-Length"]; len(values) > 0 {
 		n, err := strconv.ParseInt(values[0], 10, 64)
-		if err != nil || n < 0 || len(values) > 1 || values[0][0] == '+' {
+		if err != nil || len(values) > 1 || values[0][0] < '0' { // a sign
 			delete(x.header, "Content-Length")
 		} else {
 			x.length = n
@@ -128,7 +134,7 @@ func (x *response) fields() {
 		case "Transfer-Encoding", "Connection", "Trailer":
 			continue
 		case "Content-Length":
-			if x.status == http.StatusNoContent || x.status == http.StatusNotModified || x.status == 0 {
+			if x.bare || x.status == 0 {
 				continue
 			}
 		case "Content-Type":
@@ -198,7 +204,7 @@ var lineEnds = strings.NewReplacer("\n", " ", "\r", " ")
 // set.
 func (x *response) frame(p []byte, whole bool) {
 	x.framed = true
-	if x.body.left > 0 && !x.closing && !x.body.discard() {
+	if !x.closing && !x.body.discard() {
 		x.closing = true
 	}
 	if !x.typed && !x.bare && len(p) > 0 {
@@ -256,11 +262,11 @@ func (x *response) Write(p []byte) (int, error) {
 		return 0, nil
 	case x.bare:
 		return 0, http.ErrBodyNotAllowed
-	case x.length >= 0 && x.written+int64(len(p)) > x.length:
-		return 0, http.ErrContentLength
 	}
-	x.written += int64(len(p))
-	if !x.framed && x.length < 0 && len(x.unframed)+len(p) <= unframedSize {
+	if x.written += int64(len(p)); x.length >= 0 && x.written > x.length {
+		return 0, http.ErrContentLength // and the answer is broken, whatever follows
+	}
+	if !x.framed && (x.length < 0 || !x.typed) && len(x.unframed)+len(p) <= unframedSize {
 		x.unframed = append(x.unframed, p...)
 		return len(p), nil
 	}
@@ -289,8 +295,8 @@ func (x *response) release(next []byte) {
 	}
 	held := x.unframed
 	x.unframed = nil
-	if len(held) > 0 {
-		next = held
+	if len(held) > 0 && !x.typed {
+		next = append(held, next[:min(len(next), sniffed)]...)
 	}
 	x.frame(next, false)
 	if len(held) > 0 {

@@ -30,9 +30,10 @@ type Server struct {
 	// that leaves; 0 = from the beginning. A watch costs as much as a small answer.
 	WatchAfter time.Duration
 
-	once  sync.Once
-	odd   handoff
-	going atomic.Bool // Shutdown or Close was called
+	once    sync.Once
+	odd     handoff
+	handing sync.WaitGroup
+	going   atomic.Bool // Shutdown or Close was called
 
 	mu        sync.Mutex
 	listeners map[net.Listener]struct{}
@@ -48,7 +49,10 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 	s.once.Do(func() {
 		s.odd.begin(l.Addr())
-		go func() { _ = s.HTTP.Serve(&s.odd) }() // ends with http.ErrServerClosed
+		go func() {
+			_ = s.HTTP.Serve(&s.odd) // ends with Shutdown or Close
+			s.odd.end()
+		}()
 	})
 	for wait := time.Duration(0); ; {
 		c, err := l.Accept()
@@ -109,15 +113,30 @@ func (s *Server) drop(k *Conn) {
 	s.mu.Unlock()
 }
 
+// hand hands a connection over to net/http's server, and says whether it was taken:
+// that server closes what has asked for nothing when the end begins, and so do we.
+func (s *Server) hand(k *Conn) bool {
+	s.mu.Lock()
+	if s.going.Load() {
+		s.mu.Unlock()
+		return false
+	}
+	s.handing.Add(1)
+	s.mu.Unlock()
+	defer s.handing.Done()
+	return s.odd.give(k)
+}
+
 // Shutdown stops to accept, closes connections as they become idle, and returns when
 // none is left; or when ctx is done, with its error. Answers that begin meanwhile say
 // that the connection ends with them.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.end()
+	s.handing.Wait()
+	s.odd.end()
 	s.HTTP.SetKeepAlivesEnabled(false)
 	odd := make(chan error, 1)
-	go func() { odd <- s.HTTP.Shutdown(ctx) }() // takes what is handed over until odd ends
-	defer s.odd.end()
+	go func() { odd <- s.HTTP.Shutdown(ctx) }()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for s.closeIdle() > 0 {
@@ -127,7 +146,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
-	s.odd.end()
 	return <-odd
 }
 
@@ -180,23 +198,35 @@ func beneath(c net.Conn) net.Conn {
 // server's Shutdown closes it when it begins; it ends when nothing more will come.
 type handoff struct {
 	addr  net.Addr
-	conns chan net.Conn
+	conns chan handed
+	last  chan struct{} // of the connection that was taken last
 	once  sync.Once
 	ended chan struct{}
 }
 
+// A handed connection, and what is closed once net/http's server counts it among its own.
+type handed struct {
+	net.Conn
+	counted chan struct{}
+}
+
 func (h *handoff) begin(addr net.Addr) {
-	h.addr, h.conns, h.ended = addr, make(chan net.Conn), make(chan struct{})
+	h.addr, h.conns, h.ended = addr, make(chan handed), make(chan struct{})
 }
 
 // give hands over a connection, and says whether it was taken.
 func (h *handoff) give(c net.Conn) bool {
+	counted := make(chan struct{})
 	select {
-	case h.conns <- c:
-		return true
+	case h.conns <- handed{c, counted}:
 	case <-h.ended:
 		return false
 	}
+	select {
+	case <-counted:
+	case <-h.ended:
+	}
+	return true
 }
 
 // end lets Accept fail. It does nothing where the server has never served.
@@ -206,11 +236,16 @@ func (h *handoff) end() {
 	}
 }
 
-// Accept implements net.Listener.
+// Accept implements net.Listener. Who calls it again has counted the connection before.
 func (h *handoff) Accept() (net.Conn, error) {
+	if h.last != nil {
+		close(h.last)
+		h.last = nil
+	}
 	select {
 	case c := <-h.conns:
-		return c, nil
+		h.last = c.counted
+		return c.Conn, nil
 	case <-h.ended:
 		return nil, net.ErrClosed
 	}
