@@ -16,9 +16,9 @@ import (
 const (
 	// readSize is the size of the buffer for a head; a longer one is not plain.
 	readSize = 4 << 10
-	// lingerTime and lingerBytes bound what is read from a client that has not sent its
-	// request whole when the connection is closed: closed at once it would be reset, and
-	// the answer lost.
+	// lingerTime is how long a connection stays open whose client has not sent its request
+	// whole, and lingerBytes how much of it is read meanwhile: closed at once it would be
+	// reset, and the answer lost.
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 1 << 20
 	// deadlineSlack says by what part of its time a deadline may stand too early: one that
@@ -316,7 +316,8 @@ func (c *Conn) linger(unread bool) {
 	if !unread || c.CloseWrite() != nil {
 		return
 	}
-	_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTime))
+	until := time.Now().Add(lingerTime)
+	_ = c.Conn.SetReadDeadline(until)
 	b := readBuffers.Get().(*[readSize]byte)
 	defer readBuffers.Put(b)
 	for got := 0; got < lingerBytes; {
@@ -326,6 +327,7 @@ func (c *Conn) linger(unread bool) {
 		}
 		got += n
 	}
+	time.Sleep(time.Until(until))
 }
 
 // A watchState is how far the watch for a client that leaves has come.

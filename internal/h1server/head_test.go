@@ -145,7 +145,7 @@ func TestRandomHeadsHaveOneMeaning(t *testing.T) {
 		return pick("", "a", "0", "1", "12", "+1", "-1", "1,1", "chunked", "identity", "close", "keep-alive", "close, keep-alive", "localhost", "localhost:80", "[::1]", "a\tb", " a ", "\xff", "a\x00", "a\rb", "a\nb", "100-continue", "%41", "a:b", "\x0b1")
 	}
 	plain := 0
-	for range 100_000 {
+	for range 30_000 {
 		var b strings.Builder
 		b.WriteString(pick("GET", "GET", "POST", "POST", "post", "PUT", "GET ", ""))
 		b.WriteString(pick(" ", " ", " ", " ", "  ", "\t"))
@@ -171,7 +171,7 @@ func TestRandomHeadsHaveOneMeaning(t *testing.T) {
 			plain++
 		}
 	}
-	if plain < 500 {
+	if plain < 200 {
 		t.Errorf("only %d of the heads were plain", plain)
 	}
 }
