@@ -138,6 +138,7 @@ func (c *Conn) requests() (ended bool) {
 		}
 		h, size, ok := parse(c.buffer[c.r:c.w])
 		if !ok {
+			_ = c.Conn.SetWriteDeadline(time.Time{}) // of an answer before
 			return c.used && c.prefaced()
 		}
 		c.took(size)
