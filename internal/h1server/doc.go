@@ -10,6 +10,12 @@
 // what is decided here has one meaning only (RFC 9112, 3, 5 and 6).
 //
 // Answers are as net/http writes them, and a handler cannot tell the two apart, but for
-// this: a client that leaves while nothing is written is noticed some milliseconds later,
-// since a request that is answered at once is not watched.
+// this:
+//
+//   - A client that leaves while nothing is written is noticed some milliseconds later,
+//     since a request that is answered at once is not watched.
+//   - There is no http.Hijacker, and no full duplex; a deadline for writes holds from the
+//     next write on.
+//   - Transfer-Encoding, Trailer and what Connection says beside "close" are not the
+//     handler's to set; http.TrailerPrefix works.
 package h1server
