@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 count=${COUNT:-6}
 mkdir -p dist
 here=$PWD
-packages=${PACKAGES:-wire route health rule stats owner proxy}
+packages=${PACKAGES:-wire h1 route health rule stats owner proxy}
 new=$here/dist/micro-$(git describe --tags --always --dirty).txt
 bin=$(mktemp -d)
 tree=$bin/tree
