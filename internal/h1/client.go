@@ -96,7 +96,7 @@ func (c *Client) get(ctx context.Context, addr string, fresh bool, watch Watcher
 		return nil, err
 	}
 	watch.Connected(false)
-	k := &conn{Conn: nc, client: c, addr: addr}
+	k := &conn{Conn: nc, client: c, addr: addr, abort: func() { nc.Close() }}
 	k.in = bufio.NewReaderSize(k, readAhead)
 	return k, nil
 }

@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,26 +22,32 @@ type conn struct {
 
 	limited bool    // while a head is read
 	room    int64   // bytes that may still come for it
-	seen    *[]byte // what has come while it is read
+	broken  error   // with which reading has ended, when nobody has been told yet
+	seen    *[]byte // what has come while net/http reads it
 	watch   Watcher // of the request that runs
+	abort   func()  // closes the connection under whoever reads or writes
 
 	liveness
 }
 
 // Read reads for the buffered reader: it bounds a head, and tells of its bytes.
 func (k *conn) Read(p []byte) (int, error) {
-	if k.limited {
-		if k.room <= 0 {
-			return 0, ErrHeadTooLarge
-		}
-		p = p[:min(int64(len(p)), k.room)]
+	if !k.limited {
+		return k.Conn.Read(p)
 	}
-	n, err := k.Conn.Read(p)
-	if k.limited {
-		k.room -= int64(n)
+	if err := k.broken; err != nil {
+		k.broken = nil
+		return 0, err
+	}
+	if k.room <= 0 {
+		return 0, ErrHeadTooLarge
+	}
+	n, err := k.Conn.Read(p[:min(int64(len(p)), k.room)])
+	k.room -= int64(n)
+	if k.seen != nil {
 		*k.seen = append(*k.seen, p[:n]...)
 	}
-	if n > 0 && k.limited {
+	if n > 0 {
 		k.watch.Heard()
 	}
 	return n, err
@@ -57,36 +61,37 @@ const writeAside = 64 << 10
 // it in one write.
 const joinBelow = 8 << 10
 
-// Buffers for heads, on the way out and on the way in.
-var (
-	heads = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-	seens = sync.Pool{New: func() any { return new([]byte) }}
-)
+// seens are buffers for heads on the way in.
+var seens = sync.Pool{New: func() any { return new([]byte) }}
 
 // send writes the request and reads the answer's head.
-func (k *conn) send(ctx context.Context, req *http.Request, body [][]byte, watch Watcher) (*http.Response, error) {
-	stop := context.AfterFunc(ctx, k.shut)
+func (k *conn) send(ctx context.Context, req *http.Request, parts [][]byte, watch Watcher) (*http.Response, error) {
+	b := &body{conn: k, ctx: ctx, stop: context.AfterFunc(ctx, k.abort)}
 	k.watch = watch
-	head := heads.Get().(*bytes.Buffer)
-	writeHead(head, req)
-	sent := new(atomic.Bool)
+	w := writings.Get().(*writing)
+	w.head(req)
 	var err error
 	if req.ContentLength >= writeAside {
-		go func() { _ = k.write(head, body, req.ContentLength, sent, watch) }() // ends at the latest when the connection is closed
+		go func() { _ = k.write(w, parts, req.ContentLength, &b.sent, watch) }() // ends at the latest when the connection is closed
 	} else {
-		err = k.write(head, body, req.ContentLength, sent, watch)
+		err = k.write(w, parts, req.ContentLength, &b.sent, watch)
 	}
 	// An upstream that refuses a request may close before it has read it all: what
 	// it said counts for more than that it could not be written.
-	resp, readErr := k.head(req)
+	resp, readErr := k.head(req, b)
 	if readErr == nil {
-		resp = k.answer(ctx, resp, Reusable(req), sent, stop)
+		b.keep = Reusable(req) && !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols && !bodiless(resp)
+		if resp.Body == http.NoBody {
+			b.end()
+		} else {
+			resp.Body = b
+		}
 		return resp, nil
 	}
 	if err == nil {
 		err = readErr
 	}
-	stop()
+	b.stop()
 	k.Conn.Close()
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause
@@ -94,22 +99,19 @@ func (k *conn) send(ctx context.Context, req *http.Request, body [][]byte, watch
 	return nil, err
 }
 
-// shut closes the connection under whoever reads or writes.
-func (k *conn) shut() { k.Conn.Close() }
-
 // write writes head and body: in one system call where the system can, copied
 // together where they are small.
-func (k *conn) write(head *bytes.Buffer, body [][]byte, length int64, sent *atomic.Bool, watch Watcher) (err error) {
+func (k *conn) write(w *writing, body [][]byte, length int64, sent *atomic.Bool, watch Watcher) (err error) {
 	defer watch.Freed()
-	defer heads.Put(head)
+	defer w.free()
 	if length < joinBelow {
 		for _, part := range body {
-			head.Write(part)
+			w.text = append(w.text, part...)
 		}
-		_, err = k.Conn.Write(head.Bytes())
+		_, err = k.Conn.Write(w.text)
 	} else {
 		parts := make(net.Buffers, 0, 1+len(body))
-		parts = append(parts, head.Bytes())
+		parts = append(parts, w.text)
 		for _, part := range body {
 			if len(part) > 0 {
 				parts = append(parts, part)
@@ -125,37 +127,26 @@ func (k *conn) write(head *bytes.Buffer, body [][]byte, length int64, sent *atom
 	return nil
 }
 
-// writeHead writes request line and header, names in order.
-func writeHead(b *bytes.Buffer, req *http.Request) {
-	b.Reset()
-	b.WriteString(req.Method)
-	b.WriteByte(' ')
-	b.WriteString(req.URL.RequestURI())
-	b.WriteString(" HTTP/1.1\r\nHost: ")
-	b.WriteString(req.Host)
-	b.WriteString("\r\n")
-	if ua, ok := req.Header["User-Agent"]; ok && len(ua) > 0 && ua[0] == "" {
-		delete(req.Header, "User-Agent") // net/http's sign for "none"
+// head reads the answer's head: in place where it is a usual one, else with net/http.
+func (k *conn) head(req *http.Request, b *body) (*http.Response, error) {
+	k.limited, k.room = true, maxHead
+	if req.Method != http.MethodHead && k.usual(b) {
+		k.limited = false
+		b.resp.Request = req
+		return &b.resp, nil
 	}
-	_ = req.Header.Write(b) // a buffer takes everything
-	if req.ContentLength > 0 || req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch {
-		b.WriteString("Content-Length: ")
-		b.Write(strconv.AppendInt(b.AvailableBuffer(), req.ContentLength, 10))
-		b.WriteString("\r\n")
-	}
-	b.WriteString("\r\n")
+	return k.unusual(req, b)
 }
 
-// head reads answers until one that is final. Interim ones are signs of life, as
+// unusual reads answers until one that is final. Interim ones are signs of life, as
 // many as there is room for.
-func (k *conn) head(req *http.Request) (*http.Response, error) {
-	k.room = maxHead
+func (k *conn) unusual(req *http.Request, b *body) (*http.Response, error) {
 	k.seen = seens.Get().(*[]byte)
 	defer k.forget()
 	for {
 		k.limited, *k.seen = true, (*k.seen)[:0]
 		if n := k.in.Buffered(); n > 0 {
-			before, _ := k.in.Peek(n) // the rest of what came with a 1xx
+			before, _ := k.in.Peek(n) // what has come already
 			*k.seen = append(*k.seen, before...)
 		}
 		resp, err := http.ReadResponse(k.in, req)
@@ -169,9 +160,38 @@ func (k *conn) head(req *http.Request) (*http.Response, error) {
 				// names of the headers that end with the connection.
 				resp.Header["Connection"] = connectionLines(*k.seen)
 			}
+			b.from = resp.Body
 			return resp, nil
 		}
 		k.watch.Heard()
+	}
+}
+
+// usual reads the head of a usual answer. Of any other nothing is read, so that what has
+// come of it is still in the buffer.
+func (k *conn) usual(b *body) bool {
+	h := usualHead{}
+	for {
+		n := k.in.Buffered()
+		got, _ := k.in.Peek(n)
+		switch h.scan(got) {
+		case whole:
+			h.fill(got, &b.resp)
+			_, _ = k.in.Discard(h.line)
+			b.chunked, b.left = h.chunked, h.length
+			if !h.chunked && h.length == 0 {
+				b.resp.Body = http.NoBody
+			}
+			return true
+		case odd:
+			return false
+		}
+		if n == k.in.Size() {
+			return false
+		}
+		if _, k.broken = k.in.Peek(n + 1); k.broken != nil {
+			return false
+		}
 	}
 }
 
@@ -205,68 +225,6 @@ func (k *conn) forget() {
 		seens.Put(k.seen)
 	}
 	k.seen = nil
-}
-
-// answer gives the body a life of its own: read to its end, it gives the connection
-// back, where that may carry another request.
-func (k *conn) answer(ctx context.Context, resp *http.Response, reusable bool, sent *atomic.Bool, stop func() bool) *http.Response {
-	keep := reusable && !resp.Close && resp.StatusCode != http.StatusSwitchingProtocols && !bodiless(resp)
-	b := &body{from: resp.Body, conn: k, ctx: ctx, stop: stop, sent: sent, keep: keep}
-	resp.Body = b
-	if b.from == http.NoBody {
-		b.end()
-		resp.Body = http.NoBody
-	}
-	return resp
-}
-
-// body is an answer's body.
-type body struct {
-	from io.ReadCloser
-	conn *conn
-	ctx  context.Context
-	stop func() bool
-	sent *atomic.Bool
-	keep bool
-	// done says that the connection has been given back, or closed: by whoever reads to
-	// the end, or by whoever closes, perhaps while another still reads.
-	done atomic.Bool
-}
-
-func (b *body) Read(p []byte) (int, error) {
-	if b.done.Load() {
-		return 0, io.EOF
-	}
-	n, err := b.from.Read(p)
-	switch {
-	case err == io.EOF:
-		b.end()
-	case err != nil && b.ctx.Err() != nil:
-		err = context.Cause(b.ctx)
-	}
-	return n, err
-}
-
-// end gives the connection back after a clean end.
-func (b *body) end() {
-	if !b.done.CompareAndSwap(false, true) {
-		return
-	}
-	// Whoever cancels from here on must not close a connection that serves another.
-	if b.stop() && b.keep && b.sent.Load() && b.conn.in.Buffered() == 0 {
-		b.conn.client.put(b.conn)
-		return
-	}
-	b.conn.Conn.Close()
-}
-
-// Close ends the connection unless the body was read to its end.
-func (b *body) Close() error {
-	if !b.done.CompareAndSwap(false, true) {
-		return nil
-	}
-	b.stop()
-	return b.conn.Conn.Close()
 }
 
 // connectionLines are the values of a raw head's Connection lines.
