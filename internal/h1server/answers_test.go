@@ -349,6 +349,9 @@ func TestRandomHandlersAnswerAsBehindNetHTTP(t *testing.T) {
 		if random.IntN(2) == 0 {
 			text = postOf(body, "")
 		}
+		if random.IntN(4) == 0 {
+			text = strings.Replace(text, "\r\n", "\r\nConnection: close\r\n", 1)
+		}
 		text = strings.Repeat(text, 1+random.IntN(3))
 		compare(t, fmt.Sprint("seed ", seed), text, func(w http.ResponseWriter, r *http.Request, note func(string, ...any)) {
 			steps := rand.New(rand.NewPCG(seed, 4))

@@ -270,6 +270,9 @@ func (c *Conn) exchange(h *head) (reusable bool) {
 		x.flush() // what the client may see of an answer that was broken off
 	}
 	x.err = errOver
+	if r.MultipartForm != nil {
+		_ = r.MultipartForm.RemoveAll() // what it has left on disk
+	}
 	left, idle := x.body.end()
 	if gone := c.settle(); gone && c.buffer == nil || !whole || !idle {
 		return false
