@@ -285,6 +285,12 @@ func TestAnswersAreThoseOfNetHTTP(t *testing.T) {
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
 		}},
+		"an abort of an answer that has its length": {getRun, func(w http.ResponseWriter, _ *http.Request, note func(string, ...any)) {
+			w.Header().Set("Content-Type", "a/b")
+			w.Header().Set("Content-Length", "4")
+			write(w, note, []byte("body"))
+			panic(http.ErrAbortHandler)
+		}},
 		"an abort of a short answer": {getRun, func(w http.ResponseWriter, _ *http.Request, note func(string, ...any)) {
 			write(w, note, []byte("body"))
 			panic(http.ErrAbortHandler)

@@ -1,6 +1,7 @@
 package h1server
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -113,5 +114,46 @@ func TestAClientThatLeavesInAnAnswer(t *testing.T) {
 			await(t, "the end of the writes", ended)
 			await(t, "the end of the request", ended)
 		})
+	}
+}
+
+// An upgrade behind plain requests takes the connection, with all that was sent behind it.
+func TestAnUpgradeBehindPlainRequests(t *testing.T) {
+	const upgrade = "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+	for watch, after := range watches {
+		for name, cut := range map[string]int{"at once": 0, "ahead": 1, "in two": len(upgrade) / 2, "later": len(upgrade)} {
+			t.Run(watch+" "+name, func(t *testing.T) {
+				var told states
+				address := ours(t, &Server{WatchAfter: after, HTTP: &http.Server{ConnState: told.note, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					conn, rw, err := http.NewResponseController(w).Hijack()
+					if err != nil {
+						echo(w, r)
+						return
+					}
+					defer conn.Close()
+					_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+					_, _ = io.Copy(conn, rw)
+				})}})
+				c := dial(t, address)
+				in := bufio.NewReader(c)
+				text := getRun + upgrade + "tunnelled"
+				first := len(getRun) + cut
+				_, _ = io.WriteString(c, text[:first])
+				if a, err := answerFrom(in); err != nil || a.Body != "GET /run " {
+					t.Fatalf("%+v, %v", a, err)
+				}
+				_, _ = io.WriteString(c, text[first:])
+				if a, err := answerFrom(in); err != nil || a.Status != "101 Switching Protocols" {
+					t.Fatalf("%+v, %v", a, err)
+				}
+				_ = c.CloseWrite()
+				if b, err := io.ReadAll(in); string(b) != "tunnelled" {
+					t.Errorf("%q, %v", b, err)
+				}
+				if got := told.all(); got != "new active idle new active hijacked" {
+					t.Error(got)
+				}
+			})
+		}
 	}
 }
