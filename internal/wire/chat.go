@@ -105,7 +105,7 @@ func chatMessage(raw []byte, ev *event) {
 		case `"content"`:
 			chatContent(c.value, ev)
 		case `"refusal"`, `"reasoning_content"`, `"reasoning"`:
-			ev.chars += jsonRunes(c.value)
+			ev.say(c.value)
 		case `"tool_calls"`:
 			for t := jsonIn(c.value); t.next(); {
 				ev.nontext = ev.nontext || namedCall(t.value)
@@ -131,7 +131,7 @@ func chatMessage(raw []byte, ev *event) {
 // chatContent reads content: a string, or Mistral's array of text and thinking parts.
 func chatContent(raw []byte, ev *event) {
 	if jsonKind(raw) != '[' {
-		ev.chars += jsonRunes(raw)
+		ev.say(raw)
 		return
 	}
 	for p := jsonIn(raw); p.next(); {

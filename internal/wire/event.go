@@ -34,6 +34,17 @@ type event struct {
 	hasUsage bool
 
 	flat, oddity bool // see common and settle
+
+	text  []byte // the last text whose characters say counted
+	texts int    // how many those were
+}
+
+// say counts a text's characters. Nothing else about the text may matter, nor where it
+// stands but for the bytes around it.
+func (ev *event) say(text []byte) {
+	ev.chars += jsonRunes(text)
+	ev.text = text
+	ev.texts++
 }
 
 // A dialect knows one kind of endpoint's events.

@@ -32,6 +32,12 @@ func FuzzFrames(f *testing.F) {
 		if u.Total >= 0 && u.Total != u.Input+u.Output || u.Cached > u.Input && u.Input >= 0 || u.Total < 0 && u.Input >= 0 && u.Output >= 0 {
 			t.Errorf("usage %+v", u)
 		}
+		quick, slow := NewReader(w), deaf(w)
+		quick.Feed(body)
+		slow.Feed(body)
+		if a, b := told(quick), told(slow); a != b {
+			t.Errorf("read anew: %s\nwith echoes: %s", b, a)
+		}
 		if o := readAll(w, body, randomCuts(seed, len(body))); o != whole {
 			t.Errorf("depends on the split:\n%+v\n%+v", whole, o)
 		}

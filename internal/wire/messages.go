@@ -114,9 +114,9 @@ func messagesDelta(raw []byte, ev *event) {
 	}
 	switch string(kind) {
 	case "text_delta":
-		ev.chars += jsonRunes(text)
+		ev.say(text)
 	case "thinking_delta":
-		ev.chars += jsonRunes(thinking)
+		ev.say(thinking)
 	case "input_json_delta":
 		ev.nontext = ev.nontext || jsonTruthy(partial)
 	}

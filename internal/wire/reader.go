@@ -62,7 +62,8 @@ type Reader struct {
 	array array
 
 	ev      event // the event being read
-	docRead bool  // ev is the document's, read and not taken over yet
+	echo    echo
+	docRead bool // ev is the document's, read and not taken over yet
 	stack   jsonStack
 
 	chars     int

@@ -44,6 +44,9 @@ func (r *Reader) event(name, data []byte, at int64, dispatched bool) {
 
 // parse reads data into r.ev and reports whether it is JSON.
 func (r *Reader) parse(name, data []byte, whole bool) bool {
+	if !whole && r.echo.hear(name, data, r.Started(), r.released, &r.ev) {
+		return true
+	}
 	i, end := jsonSpace(data, 0), len(data)
 	if !whole || !r.doc.valid {
 		var bad string
@@ -66,6 +69,9 @@ func (r *Reader) parse(name, data []byte, whole bool) bool {
 	case 'n', '{', '[':
 		// Some relays keep a stream alive with events that hold nothing.
 		r.ev.neutral = r.ev.neutral || !jsonTruthy(data[i:end])
+	}
+	if !whole {
+		r.echo.remember(name, data, &r.ev)
 	}
 	return true
 }
