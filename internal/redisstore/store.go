@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/x509"
 	_ "embed"
@@ -10,8 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"understudy/internal/health"
 )
@@ -37,21 +39,22 @@ var (
 	//go:embed lua/count.lua
 	countText string
 
-	putScript   = newScript(putText)
-	dropScript  = newScript(dropText)
-	tryScript   = newScript(tryText)
-	loadScript  = newScript(loadText)
-	beatScript  = newScript(beatText)
-	leaveScript = newScript(leaveText)
-	countScript = newScript(countText)
+	putScript   = redis.NewScript(putText)
+	dropScript  = redis.NewScript(dropText)
+	tryScript   = redis.NewScript(tryText)
+	loadScript  = redis.NewScript(loadText)
+	beatScript  = redis.NewScript(beatText)
+	leaveScript = redis.NewScript(leaveText)
+	countScript = redis.NewScript(countText)
 )
 
 // Times and sizes. The calls' own contexts are shorter than most.
 const (
-	dialFor    = 2 * time.Second        // TCP, TLS and the login; in nobody's way
-	answerIn   = 500 * time.Millisecond // one command, where its context allows it
-	keptAfter  = time.Hour              // what is over is remembered for who was away
-	maxFreezes = 10_000                 // held at once, the longest ones
+	dialFor     = 2 * time.Second        // TCP, TLS and the login; in nobody's way
+	answerIn    = 500 * time.Millisecond // one command, where its context allows it
+	keptAfter   = time.Hour              // what is over is remembered for who was away
+	maxFreezes  = 10_000                 // held at once, the longest ones
+	connections = 4
 )
 
 // Options say where the store is and who speaks.
@@ -73,14 +76,21 @@ type Options struct {
 
 // A Store is health.Store on a Redis server.
 type Store struct {
-	server   *server
-	commands *line
-	loads    *line // of all freezes: what else is asked does not wait for them to come
-	prefix   string
-	name     string
-	rescan   time.Duration
-	fresh    chan struct{} // capacity 1: the server has forgotten
+	client *redis.Client
+	prefix string
+	name   string
+	rescan time.Duration
+	fresh  chan struct{} // capacity 1: the server has forgotten
 }
+
+// silent is the library's logger: what goes wrong is returned, and told once by
+// whoever keeps the status.
+type silent struct{}
+
+// Printf implements the library's interface.
+func (silent) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(silent{}) }
 
 // ErrURL is wrapped by the refusal of a URL. It does not repeat it: a password may
 // stand in it.
@@ -88,46 +98,48 @@ var ErrURL = errors.New("no usable redis URL")
 
 // New makes a store. Nothing is dialled yet; a server that is away is no error.
 func New(o Options) (*Store, error) {
-	to, err := parseServer(o.URL, o.RootCAs)
+	options, err := redis.ParseURL(o.URL)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: write redis://user@host:6379/0 or rediss://…", ErrURL)
 	}
 	if o.Password != "" {
-		to.password = o.Password
+		options.Password = o.Password
 	}
-	s := &Store{server: to, commands: newLine(to), loads: newLine(to), prefix: o.Prefix + Version + ":", name: o.Name, rescan: o.Rescan, fresh: make(chan struct{}, 1)}
+	if options.TLSConfig != nil {
+		options.TLSConfig.RootCAs = o.RootCAs
+	}
+	// One try each, soon over: everything is tried again by its callers.
+	options.MaxRetries, options.DialerRetries = -1, 1
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout, options.PoolTimeout = dialFor, answerIn, answerIn, answerIn
+	options.ContextTimeoutEnabled = true
+	options.PoolSize, options.MinIdleConns = connections, 0
+	options.Protocol, options.DisableIdentity = 2, true // what Valkey and older servers understand too
+	dial := redis.NewDialer(options)
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return guard(c), nil
+	}
+	s := &Store{client: redis.NewClient(options), prefix: o.Prefix + Version + ":", name: o.Name, rescan: o.Rescan, fresh: make(chan struct{}, 1)}
 	if s.rescan == 0 {
 		s.rescan = 5 * time.Second
 	}
 	return s, nil
 }
 
-// Close closes all connections. It does not fail.
+// Close closes all connections.
 func (s *Store) Close() error {
-	s.commands.Close()
-	s.loads.Close()
+	if err := s.client.Close(); err != nil {
+		return fmt.Errorf("close the store: %w", err)
+	}
 	return nil
 }
 
-// A script is a whole change. The server keeps it by its hash.
-type script struct{ text, hash string }
-
-func newScript(text string) script {
-	sum := sha1.Sum([]byte(text)) // as Redis names them
-	return script{text, hex.EncodeToString(sum[:])}
-}
-
 // run runs a script whose first argument is not the instance's name.
-func (s *Store) run(ctx context.Context, what script, args ...any) (any, error) {
-	return s.runOver(ctx, s.commands, what, args...)
-}
-
-func (s *Store) runOver(ctx context.Context, over *line, what script, args ...any) (any, error) {
-	rest := append([]any{1, s.prefix}, args...)
-	v, err := over.do(ctx, append([]any{"EVALSHA", what.hash}, rest...)...)
-	if r, ok := errors.AsType[refusal](err); ok && r.code() == "NOSCRIPT" {
-		v, err = over.do(ctx, append([]any{"EVAL", what.text}, rest...)...)
-	}
+func (s *Store) run(ctx context.Context, script *redis.Script, args ...any) (any, error) {
+	v, err := script.Run(ctx, s.client, []string{s.prefix}, args...).Result()
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

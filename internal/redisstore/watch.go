@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"understudy/internal/health"
 )
 
@@ -78,27 +80,25 @@ var errSilent = errors.New("store: the server does not answer")
 // follow subscribes, reads everything, and tells what comes until the connection
 // breaks.
 func (l *listener) follow(ctx context.Context) error {
-	sub, err := l.server.dial(ctx)
-	if err != nil {
-		return fmt.Errorf("store: %w", err)
-	}
+	sub := l.client.Subscribe(ctx)
 	stop := context.AfterFunc(ctx, func() { sub.Close() }) // ends a reading under way
 	defer func() {
 		stop()
 		sub.Close()
 	}()
-	if err := sub.send("SUBSCRIBE", l.prefix+"news"); err != nil {
+	call, cancel := context.WithTimeout(ctx, answerIn)
+	err := sub.Subscribe(call, l.prefix+"news")
+	cancel()
+	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if v, err := sub.receive(answerIn); err != nil {
+	if _, err := sub.ReceiveTimeout(ctx, answerIn); err != nil {
 		return fmt.Errorf("store: %w", err)
-	} else if r, ok := v.(refusal); ok {
-		return fmt.Errorf("store: %w", r)
 	}
 	messages, ended := make(chan string, 256), make(chan error, 1)
 	done := make(chan struct{})
 	defer close(done)
-	go func() { ended <- receive(sub, messages, done) }() // ends with sub, or with done
+	go func() { ended <- receive(ctx, sub, messages, done) }() // ends with sub, or with done
 	rescan := time.NewTicker(l.rescan)
 	defer rescan.Stop()
 	for {
@@ -124,14 +124,14 @@ func (l *listener) follow(ctx context.Context) error {
 
 // receive hands messages over until the connection breaks, or is silent and does not
 // answer a ping either.
-func receive(sub *link, messages chan<- string, done <-chan struct{}) error {
+func receive(ctx context.Context, sub *redis.PubSub, messages chan<- string, done <-chan struct{}) error {
 	asked := false
 	for {
-		v, err := sub.receive(silentFor)
+		m, err := sub.ReceiveTimeout(ctx, silentFor)
 		var timeout net.Error
 		switch {
 		case errors.As(err, &timeout) && timeout.Timeout() && !asked:
-			if err := sub.send("PING"); err != nil {
+			if err := sub.Ping(ctx); err != nil {
 				return fmt.Errorf("store: %w", err)
 			}
 			asked = true
@@ -142,13 +142,9 @@ func receive(sub *link, messages chan<- string, done <-chan struct{}) error {
 			return fmt.Errorf("store: %w", err)
 		}
 		asked = false
-		if r, ok := v.(refusal); ok {
-			return fmt.Errorf("store: %w", r)
-		}
-		// message, channel, text; or pong
-		if m, ok := texts(v); ok && len(m) == 3 && m[0] == "message" {
+		if m, ok := m.(*redis.Message); ok {
 			select {
-			case messages <- m[2]:
+			case messages <- m.Payload:
 			case <-done:
 				return nil
 			}
@@ -160,7 +156,7 @@ func receive(sub *link, messages chan<- string, done <-chan struct{}) error {
 func (l *listener) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
-	v, err := l.runOver(ctx, l.loads, loadScript, maxFreezes)
+	v, err := l.run(ctx, loadScript, maxFreezes)
 	if err != nil {
 		return err
 	}
