@@ -356,6 +356,16 @@ func (c *Conn) begin(cancel context.CancelFunc, bare bool) {
 	}
 }
 
+// end closes the connection, and cancels the request that runs: it may not be watched.
+func (c *Conn) end() {
+	c.Conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken = true; c.cancel != nil {
+		c.cancel()
+	}
+}
+
 // arm has the connection watched once the request has run for a while. Its body must
 // have been read, and the mutex is held.
 func (c *Conn) arm() {

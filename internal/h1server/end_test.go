@@ -191,7 +191,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 
 func TestCloseEndsEverything(t *testing.T) {
 	running, ended := make(chan struct{}, 2), make(chan error, 2)
-	s := &Server{HTTP: &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := &Server{WatchAfter: time.Hour, HTTP: &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		running <- struct{}{}
 		<-r.Context().Done()
 		ended <- r.Context().Err()

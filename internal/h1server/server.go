@@ -149,12 +149,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return <-odd
 }
 
-// Close closes the listeners and every connection at once.
+// Close closes the listeners and every connection at once, and cancels what runs.
 func (s *Server) Close() error {
 	s.end()
 	s.mu.Lock()
 	for k := range s.open {
-		k.Conn.Close()
+		k.end()
 	}
 	s.mu.Unlock()
 	s.odd.end()
