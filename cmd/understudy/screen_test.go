@@ -90,6 +90,12 @@ func (s *screen) close() {
 		_ = syscall.Kill(s.server, syscall.SIGCONT)
 	}
 	_ = exec.Command("tmux", "-S", s.socket, "kill-server").Run()
+	// The terminal's end is a hang-up, which has a program that serves read its file anew.
+	if text, err := os.ReadFile(filepath.Join(s.dir, "pid")); err == nil && s.running() {
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 	if races, _ := filepath.Glob(s.dir + "/race.*"); len(races) > 0 {
 		text, _ := os.ReadFile(races[0])
 		s.t.Errorf("a data race: %s", text)
