@@ -5,8 +5,8 @@ package stats
 // reuses.
 type ring struct {
 	width int64 // seconds
-	// slots are made when first written: a candidate that is never used costs
-	// little.
+	// slots have their buckets when first written: a candidate that is never used
+	// costs little, and one that is seldom used no more buckets than it needs.
 	slots []*bucket
 }
 
@@ -19,13 +19,40 @@ func (r *ring) slot(second int64) *bucket {
 	slot := &r.slots[floorMod(index, int64(len(r.slots)))]
 	switch {
 	case *slot == nil:
-		*slot = &bucket{index: index}
+		if *slot = r.over(index); *slot == nil {
+			*slot = new(bucket)
+		}
+		(*slot).reset(index)
 	case (*slot).index < index:
 		(*slot).reset(index)
 	case (*slot).index > index:
 		return nil
 	}
 	return *slot
+}
+
+// fewBuckets are how many a ring keeps that it has left behind: where the clock is ahead
+// for a moment, they are not behind at all.
+const fewBuckets = 4
+
+// over takes the oldest bucket whose stretch the ring has left behind, nil if there are
+// but a few.
+func (r *ring) over(index int64) (oldest *bucket) {
+	all, at := 0, 0
+	for i, b := range r.slots {
+		if b == nil {
+			continue
+		}
+		all++
+		if b.index <= index-int64(len(r.slots)) && (oldest == nil || b.index < oldest.index) {
+			oldest, at = b, i
+		}
+	}
+	if oldest == nil || all <= fewBuckets {
+		return nil
+	}
+	r.slots[at] = nil
+	return oldest
 }
 
 // each calls f with the n latest buckets as of now, the running one included,

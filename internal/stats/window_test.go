@@ -285,3 +285,31 @@ func TestWindowsRunEmptyWithoutTimersOrGoroutines(t *testing.T) {
 		}
 	})
 }
+
+// What is seldom asked has hardly more buckets than its windows have requests in, however
+// long it goes on: there are as many models as clients think of.
+func TestSeldomRequestsTakeFewBuckets(t *testing.T) {
+	l := NewLedger(0)
+	at := noon
+	for range 400 {
+		requestsAt(l, at)
+		at = at.Add(17*time.Minute + 13*time.Second)
+	}
+	last := at.Add(-17*time.Minute - 13*time.Second)
+	for _, s := range []*series{l.find(&l.models, "m"), l.find(&l.candidates, "c")} {
+		for _, r := range s.rings() {
+			buckets := 0
+			for _, b := range r.slots {
+				if b != nil {
+					buckets++
+				}
+			}
+			if most := int(r.width*int64(len(r.slots)))/(17*60+13) + 1 + fewBuckets; buckets > most {
+				t.Errorf("%d buckets of %d s, want at most %d", buckets, r.width, most)
+			}
+		}
+	}
+	for span, want := range map[Span]int64{TenMinutes: 1, Hour: 4, SixHours: 21} {
+		wantEqual(t, fmt.Sprint(span), l.Model("m", last).Windows[span].Requests, want)
+	}
+}
