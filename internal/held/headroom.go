@@ -17,7 +17,7 @@ const (
 	leastPercent, mostPercent = 100, 400
 	// notable is the change, as a part of the percentage in force, from which on it is
 	// set anew: that stops the world for some microseconds.
-	notable = 1.0 / 8
+	notable = 1.0 / 20
 )
 
 // percentOf is the garbage collector's percentage (GOGC) where it marked so many bytes:
