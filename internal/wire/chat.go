@@ -38,6 +38,8 @@ func (d *chat) read(raw []byte, ev *event) {
 				ev.end(endPlain)
 				ev.reason, ev.final = true, true
 			}
+		case `"obfuscation"`: // OpenAI, unless stream_options.include_obfuscation is false
+			ev.padding = c.value
 		case `"stop_type"`:
 			if string(c.value) == `"limit"` {
 				ev.end(endExplained)

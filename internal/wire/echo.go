@@ -10,15 +10,21 @@ const (
 )
 
 // An echo is an event of a stream that says what the one before it said, in the same
-// bytes, but for one text. Nearly all of a stream is that, and it need not be read anew:
-// what was told of the one holds for the other, with the length of its text.
+// bytes, but for one text, and for the padding with which OpenAI hides how long that is.
+// Nearly all of a stream is that, and it need not be read anew: what was told of the one
+// holds for the other, with the length of its text.
 type echo struct {
-	last     []byte // the event that was read; nil where none is remembered
-	name     []byte // its SSE name
-	from, to int    // where its text is, with its quotes
-	ev       event  // what was told of it
-	misses   int    // events since that were none
+	last   []byte // the event that was read; empty where none is remembered
+	name   []byte // its SSE name
+	holes  [2]hole
+	n      int   // how many of them there are
+	text   int   // which one is the text
+	ev     event // what was told of it
+	misses int   // events since that were none
 }
+
+// A hole is where the one event may differ from the other: a string, with its quotes.
+type hole struct{ from, to int }
 
 // remember keeps an event that was read, if it told of one text and of nothing else. A
 // dialect's state after such an event is its state before the next: reading it again
@@ -34,30 +40,56 @@ func (e *echo) remember(name, data []byte, ev *event) {
 		ev.hasUsage || ev.flat || ev.oddity || ev.whole {
 		return
 	}
-	// Both are parts of one buffer, so that what is left of it behind each tells where.
-	from := cap(data) - cap(ev.text)
-	if from < 0 || from+len(ev.text) > len(data) || &data[from] != &ev.text[0] {
+	text, ok := holeOf(data, ev.text)
+	if !ok {
 		return
 	}
+	e.holes, e.n, e.text = [2]hole{text}, 1, 0
+	if padding, ok := holeOf(data, ev.padding); ok && padding.from >= text.to {
+		e.holes[1], e.n = padding, 2
+	} else if ok && padding.to <= text.from {
+		e.holes, e.n, e.text = [2]hole{padding, text}, 2, 1
+	}
 	e.last, e.name = append(e.last, data...), append(e.name[:0], name...)
-	e.from, e.to = from, from+len(ev.text)
 	e.ev = *ev
-	e.ev.name, e.ev.text, e.ev.object = nil, nil, nil
+	e.ev.name, e.ev.text, e.ev.padding, e.ev.object = nil, nil, nil, nil
+}
+
+// holeOf says where in data one of its strings is. Both are parts of one buffer, so that
+// what is left of it behind each tells.
+func holeOf(data, value []byte) (h hole, ok bool) {
+	if jsonKind(value) != '"' {
+		return h, false
+	}
+	h.from = cap(data) - cap(value)
+	h.to = h.from + len(value)
+	return h, h.from >= 0 && h.to <= len(data) && &data[h.from] == &value[0]
 }
 
 // hear says whether an event is an echo of the one that is remembered, and tells what
 // that one told. said and released are what a dialect would be told.
 func (e *echo) hear(name, data []byte, said, released bool, ev *event) bool {
-	if len(e.last) == 0 || said != e.ev.said || released != e.ev.released || len(data) <= e.from ||
-		!bytes.Equal(data[:e.from+1], e.last[:e.from+1]) || !bytes.Equal(name, e.name) {
+	if len(e.last) == 0 || said != e.ev.said || released != e.ev.released || !bytes.Equal(name, e.name) {
 		return false
 	}
-	to, bad := jsonStringEnd(data, e.from)
-	if bad != "" || !bytes.Equal(data[to:], e.last[e.to:]) {
-		return false
+	rest, last, at, chars := data, e.last, 0, 0
+	for i, h := range e.holes[:e.n] {
+		n := h.from - at
+		if len(rest) <= n || !bytes.Equal(rest[:n+1], last[:n+1]) { // the quote with it
+			return false
+		}
+		end, bad := jsonStringEnd(rest, n)
+		if bad != "" {
+			return false
+		}
+		if i == e.text {
+			if chars = jsonRunes(rest[n:end]); chars == 0 {
+				return false
+			}
+		}
+		rest, last, at = rest[end:], last[h.to-at:], h.to
 	}
-	chars := jsonRunes(data[e.from:to])
-	if chars == 0 {
+	if !bytes.Equal(rest, last) {
 		return false
 	}
 	*ev = e.ev

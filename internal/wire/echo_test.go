@@ -58,8 +58,8 @@ func TestAnEchoTellsWhatReadingItTells(t *testing.T) {
 		key := pick("content", "content", "content", "content", "reasoning", "reasoning_content", "refusal", "role")
 		more := pick("", "", "", "", "", `,"content":"again"`, `,"reasoning":"too"`, `,"tool_calls":[{"id":"c"}]`, `,"tool_calls":[]`)
 		finish := pick("null", "null", "null", "null", "null", "null", `"stop"`, `""`, `"error"`, `"length"`)
-		tail := pick("", "", "", "", `,"usage":null`, `,"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}`, `,"error":null`, `,"error":{"message":"x"}`, `,"obfuscation":"`+text()+`"`)
-		return fmt.Sprintf("data: {\"id\":\"%s\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":%s,\"delta\":{\"%s\":\"%s\"%s},\"finish_reason\":%s}]%s}\n\n",
+		tail := pick("", "", `,"obfuscation":"`+text()+`"`, `,"obfuscation":"`+text()+`"`, `,"obfuscation":1`, `,"obfuscation":"a","obfuscation":"`+text()+`"`, `,"usage":null`, `,"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}`, `,"error":null`, `,"error":{"message":"x"}`, `,"obfuscation":"`+text()+`"`)
+		return fmt.Sprintf("data: {"+pick("", "", "", `"obfuscation":"`+text()+`",`)+"\"id\":\"%s\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":%s,\"delta\":{\"%s\":\"%s\"%s},\"finish_reason\":%s}]%s}\n\n",
 			pick("c1", "c1", "c1", "c2", " the tide"), pick("0", "0", "0", "0", "1"), key, text(), more, finish, tail)
 	}
 	messages := func() string {
@@ -97,14 +97,17 @@ func TestAnEchoTellsWhatReadingItTells(t *testing.T) {
 // An event with a text of another length, in whatever spelling, is an echo still; one
 // with anything else changed is none.
 func TestWhatIsAnEcho(t *testing.T) {
-	event := func(text, more string) string {
-		return "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" + text + "\"},\"finish_reason\":null" + more + "}]}\n\n"
+	padded := func(text, more, padding string) string {
+		return "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" + text + "\"},\"finish_reason\":null" + more + "}],\"obfuscation\":\"" + padding + "\"}\n\n"
 	}
+	event := func(text, more string) string { return padded(text, more, "Ab3") }
 	for name, c := range map[string]struct {
 		next string
 		echo bool
 	}{
 		"another text":       {event("other words", ""), true},
+		"another padding":    {padded("tide", "", "x"), true},
+		"no padding":         {padded("tide", "", ""), true},
 		"escapes":            {event(`\u00e9 \"quoted\"`, ""), true},
 		"no text":            {event("", ""), false},
 		"a field more":       {event("tide", `,"logprobs":null`), false},

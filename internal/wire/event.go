@@ -35,8 +35,9 @@ type event struct {
 
 	flat, oddity bool // see common and settle
 
-	text  []byte // the last text whose characters say counted
-	texts int    // how many those were
+	text    []byte // the last text whose characters say counted
+	texts   int    // how many those were
+	padding []byte // a member that stands for nothing
 }
 
 // say counts a text's characters. Nothing else about the text may matter, nor where it
