@@ -13,7 +13,7 @@ import (
 // direct is a chain whose "proxy" is its first upstream: what a client gets that has
 // none.
 func direct(d Dialect) Chain {
-	return Chain{Model: "m1", Dialect: d, Factor: 30, Patience: 6 * time.Second, Candidates: []Candidate{{Name: "first"}, {Name: "second"}},
+	return Chain{Model: "m1", Dialect: d, Factor: 30, Patience: 10 * time.Second, Candidates: []Candidate{{Name: "first"}, {Name: "second"}},
 		Open: func(urls []string, _ float64) (*Proxy, error) {
 			return &Proxy{Addr: strings.TrimPrefix(urls[0], "http://"), Booked: func(context.Context) Booking { return Booking{} }, Close: func() {}}, nil
 		}}
