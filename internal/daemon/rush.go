@@ -41,12 +41,13 @@ const (
 // in by batches, each when a sounding has come back, so that there are as many as can
 // be done; after a grace those that are not let in are turned away.
 //
-// Nothing is sounded but when somebody comes, and nobody is held up while soundings
+// Nothing is sounded but when somebody comes and many are under way, and nobody is held up while soundings
 // come back in time, however many requests are under way. A nil rush is none.
 type rush struct {
 	turns  float64 // how many connections may be turned away in a second
 	log    *slog.Logger
 	inside atomic.Int64 // requests under way
+	behind atomic.Bool  // requests are let in by batches: since is not zero
 
 	mu     sync.Mutex
 	sound  func()    // sends a sounding, and echo tells of its return; nil = nobody does
@@ -95,8 +96,8 @@ func (r *rush) begin() (end func()) {
 
 // enter says whether somebody who has come may be let in now.
 func (r *rush) enter(now time.Time) bool {
-	if r == nil {
-		return true
+	if r == nil || r.inside.Load() < fewInside && !r.behind.Load() {
+		return true // no sounding could keep them out
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,6 +158,7 @@ func (r *rush) deafen() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sound, r.sent, r.since = nil, time.Time{}, time.Time{}
+	r.behind.Store(false)
 }
 
 // look sends a sounding where one is due, sees whether the one under way is late, and
@@ -166,10 +168,11 @@ func (r *rush) look(now time.Time) {
 		return
 	}
 	if !r.sent.IsZero() && !r.noted && now.Sub(r.sent) > lateAfter {
-		r.behind(now)
+		r.late(now)
 	}
 	if !r.since.IsZero() && now.Sub(r.last) > rushCalm {
 		r.since = time.Time{}
+		r.behind.Store(false)
 		if n := r.turned - r.before; n > 0 {
 			r.before = r.turned
 			r.log.Info("requests are served as they come again", slog.Int64("turned_away", n))
@@ -181,11 +184,12 @@ func (r *rush) look(now time.Time) {
 	}
 }
 
-// behind takes note of a sounding that is late. The mutex is held.
-func (r *rush) behind(now time.Time) {
+// late takes note of a sounding that is late. The mutex is held.
+func (r *rush) late(now time.Time) {
 	r.noted, r.last, r.places = true, now, 0
 	if r.since.IsZero() {
 		r.since, r.batch = now, firstBatch
+		r.behind.Store(true)
 		return
 	}
 	r.batch = max(leastBatch, r.batch*7/10)
@@ -201,7 +205,7 @@ func (r *rush) echo(now time.Time) {
 	took := now.Sub(r.sent)
 	r.sent = time.Time{}
 	if took > lateAfter && !r.noted {
-		r.behind(now)
+		r.late(now)
 	}
 	if r.since.IsZero() {
 		return
