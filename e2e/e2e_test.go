@@ -264,7 +264,7 @@ func TestOddAnswersPass(t *testing.T) {
 	s := &setup{settings: map[string]string{"content_timeout": "0"}}
 	var all []odd
 	for _, c := range calls {
-		for _, f := range drill.Faults {
+		for _, f := range drill.Faults() {
 			if !f.Healthy || !c.meets(f) {
 				continue
 			}

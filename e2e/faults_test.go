@@ -26,7 +26,7 @@ var plainFaults = []string{
 // has to hide altogether.
 func (c call) before() []drill.Fault {
 	faults := []drill.Fault{refused}
-	for _, f := range drill.Faults {
+	for _, f := range drill.Faults() {
 		switch {
 		case f.Healthy || !c.meets(f):
 		case c.kind == plain && !slices.Contains(plainFaults, f.Name):
@@ -85,7 +85,7 @@ func (s *setup) late(t *testing.T) ([]*chain, []drill.Fault) {
 	var chains []*chain
 	var faults []drill.Fault
 	for _, c := range calls {
-		for _, f := range drill.Faults {
+		for _, f := range drill.Faults() {
 			if c.kind == stream && f.AfterRelease && !f.Healthy && c.meets(f) {
 				chains = append(chains, s.failing(t, c, f))
 				faults = append(faults, f)

@@ -225,7 +225,7 @@ var sources = map[string]func(t *typed) []suggestion{
 	"requests": (*typed).requests,
 	"classes":  func(*typed) []suggestion { return plainly(config.Classes) },
 	"scenarios": func(*typed) (list []suggestion) {
-		for _, s := range drill.Scenarios {
+		for _, s := range drill.Scenarios() {
 			list = append(list, suggestion{s.ID, s.Title}, suggestion{s.Name, s.Title})
 		}
 		return list

@@ -99,7 +99,7 @@ func (c *drillCommand) Run(std streams) error {
 
 // list prints the catalogue.
 func (c *drillCommand) list(w io.Writer) error {
-	for _, s := range drill.Scenarios {
+	for _, s := range drill.Scenarios() {
 		if _, err := fmt.Fprintf(w, "%s  %-20s  the first upstream %s\n", s.ID, s.Name, s.Fault); err != nil {
 			return err
 		}
@@ -110,15 +110,15 @@ func (c *drillCommand) list(w io.Writer) error {
 // scenarios are those that were asked for, all without --only.
 func (c *drillCommand) scenarios() ([]drill.Scenario, error) {
 	if len(c.Only) == 0 {
-		return drill.Scenarios, nil
+		return drill.Scenarios(), nil
 	}
 	var chosen []drill.Scenario
 	for _, name := range c.Only {
-		i := slices.IndexFunc(drill.Scenarios, func(s drill.Scenario) bool { return strings.EqualFold(s.ID, name) || s.Name == name })
+		i := slices.IndexFunc(drill.Scenarios(), func(s drill.Scenario) bool { return strings.EqualFold(s.ID, name) || s.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("%w %q: `understudy drill --list` shows all", errNoSuchScenario, name)
 		}
-		chosen = append(chosen, drill.Scenarios[i])
+		chosen = append(chosen, drill.Scenarios()[i])
 	}
 	return chosen, nil
 }

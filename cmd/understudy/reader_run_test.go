@@ -120,7 +120,7 @@ func (s *reader) understudy(args []string, in io.Reader, out, errs io.Writer) st
 		}
 	case "drill": // whole ones take a minute: TestDrillScripts
 		for i, arg := range args {
-			if arg == "--only" && !slices.ContainsFunc(drill.Scenarios, func(d drill.Scenario) bool { return d.ID == args[i+1] || d.Name == args[i+1] }) {
+			if arg == "--only" && !slices.ContainsFunc(drill.Scenarios(), func(d drill.Scenario) bool { return d.ID == args[i+1] || d.Name == args[i+1] }) {
 				return fmt.Sprintf("there is no scenario %s", args[i+1])
 			}
 		}
@@ -236,7 +236,7 @@ func (s *reader) scorecard(b block) string {
 	verdicts, sums, rest := map[string]int{}, 0, strings.Contains(lines[0], "and those of")
 	for _, line := range lines {
 		if m := row.FindStringSubmatch(line); m != nil {
-			if !slices.ContainsFunc(drill.Scenarios, func(d drill.Scenario) bool { return d.ID == m[1] && d.Title == m[3] }) {
+			if !slices.ContainsFunc(drill.Scenarios(), func(d drill.Scenario) bool { return d.ID == m[1] && d.Title == m[3] }) {
 				return fmt.Sprintf("there is no scenario %s, %s", m[1], m[3])
 			}
 			verdicts[m[2]]++

@@ -42,7 +42,7 @@ func TestReplayingTheSameRulesDiffersNowhere(t *testing.T) {
 	path := filepath.Join(dir, "understudy.yaml")
 	var text strings.Builder
 	fmt.Fprintf(&text, "server: {port: 0, admin: 127.0.0.1:0, state_dir: %q, auto_hedge_threshold: 0, stall_timeout: 0.25, stream_timeout: 1, nonstream_timeout: 1, connect_timeout: 5, relay_stall_timeout: 0.25}\n%svirtual_models:\n", dir, replayed)
-	for _, f := range drill.Faults {
+	for _, f := range drill.Faults() {
 		fmt.Fprintf(&text, "  %q:\n    - {name: bad, base_url: %q, auth_style: none, model: %q}\n    - {name: good, base_url: %q, auth_style: none, model: m}\n", f.Name, bad.URL(), f.Name, good.URL())
 	}
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
@@ -75,7 +75,7 @@ func TestReplayingTheSameRulesDiffersNowhere(t *testing.T) {
 		})
 	}
 	for _, stream := range []bool{true, false} {
-		for _, f := range drill.Faults {
+		for _, f := range drill.Faults() {
 			todo <- fmt.Sprintf(`{"model":%q,"stream":%v,"messages":[{"role":"user","content":"ping"}]}`, f.Name, stream)
 		}
 	}
@@ -119,8 +119,8 @@ func TestReplayingTheSameRulesDiffersNowhere(t *testing.T) {
 			t.Errorf("%s attempt %d, %s: was %s [%s], would be %s [%s]", d.Model, d.Attempt, d.Failure, d.Was, d.Was.Rule, d.Would, d.Would.Rule)
 		}
 	}
-	if same.Failures != attempts || attempts < len(drill.Faults)/2 {
-		t.Errorf("%d failures of %d faults, %d replayed", attempts, len(drill.Faults), same.Failures)
+	if same.Failures != attempts || attempts < len(drill.Faults())/2 {
+		t.Errorf("%d failures of %d faults, %d replayed", attempts, len(drill.Faults()), same.Failures)
 	}
 	for _, rule := range []string{"money", "patience", "page", "mistake", "silence"} {
 		if asked[rule] == 0 {

@@ -100,7 +100,7 @@ func TestFirstUpstreamFails(t *testing.T) {
 			t.Parallel()
 			requests := a.requests(t)
 			var chains []*chain
-			for _, f := range drill.Faults {
+			for _, f := range drill.Faults() {
 				if !a.meets(f) {
 					continue
 				}

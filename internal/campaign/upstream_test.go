@@ -142,7 +142,7 @@ func (h *host) plan(q *asked, a *arrival, r drill.Request) (drill.Script, string
 // catalogue picks a fault of the catalogue.
 func catalogue(random *rand.Rand) drill.Fault {
 	for {
-		f := drill.Faults[random.IntN(len(drill.Faults))]
+		f := drill.Faults()[random.IntN(len(drill.Faults()))]
 		ok := true
 		for _, name := range excluded {
 			ok = ok && f.Name != name

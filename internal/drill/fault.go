@@ -3,6 +3,7 @@ package drill
 import (
 	"bytes"
 	"slices"
+	"sync"
 )
 
 // Fault is one way for an upstream to fail, or to look as if it did.
@@ -28,16 +29,21 @@ type Fault struct {
 // the script answers as a healthy upstream would.
 func (f Fault) Applies(r Request) bool { return f.only == nil || f.only(formOf(r)) }
 
-// Faults is the catalogue.
-var Faults = slices.Concat(statusFaults, bodyFaults, emptyFaults, timingFaults, connectionFaults, lateFaults, codingFaults, oddities)
+// Faults is the catalogue, which belongs to this package. It is made when it is first
+// asked for: a program that serves never does.
+func Faults() []Fault { return faults() }
+
+var faults = sync.OnceValue(func() []Fault {
+	return slices.Concat(statusFaults(), bodyFaults(), emptyFaults(), timingFaults(), connectionFaults(), lateFaults(), codingFaults(), oddities())
+})
 
 // Find returns the fault of that name.
 func Find(name string) (Fault, bool) {
-	i := slices.IndexFunc(Faults, func(f Fault) bool { return f.Name == name })
+	i := slices.IndexFunc(Faults(), func(f Fault) bool { return f.Name == name })
 	if i < 0 {
 		return Fault{}, false
 	}
-	return Faults[i], true
+	return Faults()[i], true
 }
 
 // ByModel plays the fault whose name the request gives as its model, and answers

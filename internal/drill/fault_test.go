@@ -29,7 +29,7 @@ var terminal = regexp.MustCompile(`"finish_reason":"|\[DONE\]|"response\.complet
 
 // Each fault does what its fields promise, in every dialect and format.
 func TestEveryFaultKeepsItsPromiseInEveryDialect(t *testing.T) {
-	for _, fault := range Faults {
+	for _, fault := range Faults() {
 		for i, ask := range asks {
 			if big := fault.Name == "long-line" || fault.Name == "endless-headers"; big && i%4 != 0 {
 				continue // megabytes each; a few forms show as much as all
@@ -215,7 +215,7 @@ func TestFaultsOfAChatStream(t *testing.T) {
 		"long-line":                  {200, nil, strings.Repeat("The line is long. ", 2<<20/18), ""},
 	}
 	seen := map[string]bool{}
-	for _, fault := range Faults {
+	for _, fault := range Faults() {
 		if seen[fault.Name] {
 			t.Errorf("%s is in the catalogue twice", fault.Name)
 		}

@@ -39,7 +39,7 @@ func TestADrillWithoutAProxy(t *testing.T) {
 		t.Run(string(d), func(t *testing.T) {
 			t.Parallel()
 			var wg sync.WaitGroup
-			for _, sc := range Scenarios {
+			for _, sc := range Scenarios() {
 				wg.Go(func() {
 					r, err := sc.Play(t.Context(), direct(d))
 					if err != nil {
@@ -63,7 +63,7 @@ func TestADrillWithoutAProxy(t *testing.T) {
 func TestTheCatalogueIsSixteenAndTwelveMore(t *testing.T) {
 	names := map[string]bool{}
 	bench := 0
-	for _, s := range Scenarios {
+	for _, s := range Scenarios() {
 		if names[s.ID] || names[s.Name] || s.ID == "" || s.Name == "" || s.Title == "" || s.Fault == "" || s.Right == "" {
 			t.Errorf("%s %s: an empty field, or one that stands twice", s.ID, s.Name)
 		}
@@ -72,8 +72,8 @@ func TestTheCatalogueIsSixteenAndTwelveMore(t *testing.T) {
 			bench++
 		}
 	}
-	if bench != 16 || len(Scenarios)-bench < 12 {
-		t.Errorf("%d of FailoverBench's, %d of ours", bench, len(Scenarios)-bench)
+	if bench != 16 || len(Scenarios())-bench < 12 {
+		t.Errorf("%d of FailoverBench's, %d of ours", bench, len(Scenarios())-bench)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestADrillThatIsCutShortSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrLeft)
 	var card Scorecard
-	err := card.Run(ctx, []Part{{Card: Card{Model: "m1"}, Chain: direct(Chat)}}, Scenarios[:2], 4, nil)
+	err := card.Run(ctx, []Part{{Card: Card{Model: "m1"}, Chain: direct(Chat)}}, Scenarios()[:2], 4, nil)
 	if err == nil || card.Total.All() != 0 {
 		t.Errorf("%v, %+v", err, card.Total)
 	}
@@ -123,7 +123,7 @@ func TestEveryScenarioIsExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range Scenarios {
+	for _, s := range Scenarios() {
 		if !strings.Contains(string(text), "\n| "+s.ID+" | ") {
 			t.Errorf("docs/drill.md says nothing of %s", s.ID)
 		}

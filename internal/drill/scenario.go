@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -41,8 +42,11 @@ type Scenario struct {
 // Benchmark reports whether the scenario is one of FailoverBench's.
 func (s Scenario) Benchmark() bool { return strings.HasPrefix(s.ID, "S") }
 
-// Scenarios is the catalogue: the sixteen of FailoverBench, and ours.
-var Scenarios = slices.Concat(benchmark, own)
+// Scenarios is the catalogue: the sixteen of FailoverBench, and ours. It belongs to this
+// package, and is made when it is first asked for.
+func Scenarios() []Scenario { return scenarios() }
+
+var scenarios = sync.OnceValue(func() []Scenario { return slices.Concat(benchmark(), own()) })
 
 // asking is what kind of answer a client asks for.
 type asking uint8

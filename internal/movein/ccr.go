@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"understudy/internal/config"
 )
@@ -125,11 +126,13 @@ func (r *router) listen(top *section) {
 
 func ipAddress(host string) bool { return strings.Count(host, ".") == 3 || strings.Contains(host, ":") }
 
-var interpolated = regexp.MustCompile(`^\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))$`)
+var interpolated = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))$`)
+})
 
 // variable is the variable that a value of claude-code-router is, whole.
 func variable(value string) (string, bool) {
-	m := interpolated.FindStringSubmatch(value)
+	m := interpolated().FindStringSubmatch(value)
 	if m == nil {
 		return "", false
 	}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // A vendor is where a provider's prefix leads. The base URLs are those of the
@@ -138,13 +139,13 @@ func guess(model string) string {
 	return ""
 }
 
-var versionSegment = regexp.MustCompile(`^v[0-9]+(alpha|beta)?[0-9]*$`)
+var versionSegment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^v[0-9]+(alpha|beta)?[0-9]*$`) })
 
 // versioned reports a base URL whose last segment is a version, which stands for
 // the one in the client's path.
 func versioned(u *url.URL) bool {
 	path := strings.TrimRight(u.Path, "/")
-	return versionSegment.MatchString(path[strings.LastIndex(path, "/")+1:])
+	return versionSegment().MatchString(path[strings.LastIndex(path, "/")+1:])
 }
 
 // endpoints are what a base URL of other programs may end in, though understudy

@@ -21,7 +21,7 @@ var clientsOwn = []string{"400-filter", "400-state", "422", "404-path"}
 // before release the client gets the other upstream's answer, byte for byte, and
 // behind it a cut one, or the upstream's own error. What is odd but right passes.
 func TestEveryFaultOfTheCatalogue(t *testing.T) {
-	for _, fault := range drill.Faults {
+	for _, fault := range drill.Faults() {
 		for n, ask := range []struct {
 			path   string
 			stream bool

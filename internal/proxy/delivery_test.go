@@ -81,7 +81,7 @@ func TestCompleteFailsOverUnseen(t *testing.T) {
 // The same in every dialect, for everything that the catalogue does late.
 func TestCompleteInEveryDialect(t *testing.T) {
 	for _, path := range []string{chatPath, responsesPath, messagesPath, geminiPath, geminiArray, ollamaPath} {
-		for _, f := range drill.Faults {
+		for _, f := range drill.Faults() {
 			if !f.AfterRelease {
 				continue
 			}
