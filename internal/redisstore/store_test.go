@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,4 +37,40 @@ func TestMiniredisKeepsTheContract(t *testing.T) {
 	healthtest.Suite(t, func(t *testing.T, name string) health.Store {
 		return opened(t, "redis://"+server.Addr(), name)
 	})
+}
+
+// What is read between a change and its message is newer than the message: that a trial
+// is over is told from what was read then, and once.
+func TestATrialThatIsOverIsToldByWhicheverComesFirst(t *testing.T) {
+	const key = health.Key("u:0123456789abcdef")
+	server := miniredis.RunT(t)
+	a, b := opened(t, "redis://"+server.Addr(), "a"), opened(t, "redis://"+server.Addr(), "b")
+	var told []health.News
+	l := &listener{Store: b.(*Store), heard: map[string]heard{}, told: func(c health.Change) {
+		if c.News != health.Known {
+			told = append(told, c.News)
+			if c.From != "a" || c.Key != key {
+				t.Errorf("told %+v", c)
+			}
+		}
+	}}
+	do := func(errs ...error) {
+		t.Helper()
+		for _, err := range errs {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	now := time.Now()
+	err := a.Put(t.Context(), health.Freeze{Key: key, Since: now, Until: now.Add(time.Second), Length: time.Second, By: health.Rule, Reason: "x", From: "a"})
+	do(err, a.Try(t.Context(), key, true), l.load(t.Context()), a.Try(t.Context(), key, false), l.load(t.Context()))
+	if want := []health.News{health.Froze, health.Trying, health.Tried}; !slices.Equal(told, want) {
+		t.Fatalf("told %v and not %v", told, want)
+	}
+	l.message(`{"n":"tried","k":"` + string(key) + `","from":"a","rev":"1"}`)
+	do(l.load(t.Context()))
+	if len(told) != 3 {
+		t.Errorf("told %v", told)
+	}
 }

@@ -40,7 +40,10 @@ type news struct {
 
 // heard is the latest that was told of a key: pub/sub loses messages, and what is
 // read in between may be newer than a message that is still under way.
-type heard struct{ rev, trial int64 }
+type heard struct {
+	rev, trial int64
+	by         string // whose trial it is; "" = nobody's
+}
 
 // A listener is one Watch.
 type listener struct {
@@ -172,9 +175,12 @@ func (l *listener) load(ctx context.Context) error {
 		}
 		keys[health.Key(n.Key)] = true
 		before, rev, trial := l.heard[n.Key], number(n.Rev), number(n.TrialRev)
-		l.heard[n.Key] = heard{rev, trial}
+		l.heard[n.Key] = heard{rev, trial, n.Trial}
 		if rev != before.rev {
 			l.tell(n)
+		}
+		if trial != before.trial && before.by != "" && before.by != n.Trial {
+			l.tell(news{News: "tried", Key: n.Key, From: before.by}) // its message comes too late now
 		}
 		if trial != before.trial && n.Trial != "" {
 			l.tell(news{News: "trying", Key: n.Key, From: n.Trial})
@@ -206,7 +212,10 @@ func (l *listener) message(text string) {
 		if rev <= h.trial {
 			return
 		}
-		h.trial = rev
+		h.trial, h.by = rev, n.From
+		if n.News == "tried" {
+			h.by = ""
+		}
 	}
 	if n.Key != "" {
 		l.heard[n.Key] = h
