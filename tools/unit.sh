@@ -35,7 +35,7 @@ if [ -n "$lacking" ] && [ "${CI:-}" = true ]; then
 	exit 1
 fi
 # shellcheck disable=SC2046,SC2086 # lists of words
-go test $race -timeout 10m -skip "^($skip)\$" $(go list ./... | grep -v /cmd/)
-go test -timeout 10m -run '^TestSchemaAndParseAgree$' ./internal/config # one goroutine, thousands of files
+go test $race -timeout 20m -skip "^($skip)\$" $(go list ./... | grep -v /cmd/)
+go test -timeout 20m -run '^TestSchemaAndParseAgree$' ./internal/config # one goroutine, thousands of files
 # shellcheck disable=SC2086
-go test $race -timeout 10m -skip "^($skip)\$" ./cmd/understudy
+go test $race -timeout 20m -skip "^($skip)\$" ./cmd/understudy

@@ -68,7 +68,7 @@ func TestReplayingTheSameRulesDiffersNowhere(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			for body := range todo {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				drill.Ask(ctx, d.Addr(), drill.Query{Path: "/v1/chat/completions", Header: []string{"Content-Type", "application/json"}, Body: []byte(body)})
 				cancel()
 			}

@@ -46,7 +46,7 @@ type screen struct {
 }
 
 // patience is how long a screen may take to show what a test waits for.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // newScreen runs a command on a terminal of its own. The tests need tmux, and fail
 // without it: what they look at can be seen nowhere else.

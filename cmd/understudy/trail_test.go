@@ -52,7 +52,7 @@ func TestTrailScripts(t *testing.T) {
 		if neg || len(args) != 1 {
 			ts.Fatalf("usage: ask model")
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		id, status, err := ask(ctx, ts.Getenv("PROXY"), args[0])
 		ts.Check(err)
@@ -61,7 +61,7 @@ func TestTrailScripts(t *testing.T) {
 	}
 	// written n: waits until the archive of the process that is up has n requests.
 	commands["written"] = func(ts *testscript.TestScript, neg bool, args []string) {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		for n := ""; n != args[0]; {
 			var v control.View

@@ -245,7 +245,7 @@ func TestNothingSecretIsInTheStore(t *testing.T) {
 	s := newInstances(t, 2, ", rpm: 100, max_parallel: 10")
 	client := redis.NewClient(&redis.Options{Addr: s.server.Addr(), Password: storePassword})
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	sub := client.PSubscribe(ctx, "*")
 	defer sub.Close()

@@ -146,7 +146,7 @@ func eventually(t *testing.T, what string, cond func() bool) {
 // ask sends a chat request for a model and reads the answer.
 func (r *rig) ask(model string, stream bool) drill.Reply {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
 	defer cancel()
 	return drill.Ask(ctx, r.Addr(), drill.Query{Path: "/v1/chat/completions", Body: fmt.Appendf(nil, `{"model":%q,"stream":%v,"messages":[]}`, model, stream)})
 }

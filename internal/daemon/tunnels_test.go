@@ -39,7 +39,7 @@ server: {port: 0, admin: off, state_dir: STATE, websocket: on, drain_timeout: %v
 virtual_models:
   vm: [{name: one, base_url: %q, model: m, auth_style: none}]
 `, timeout, upstream.URL)).serve()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			c, _, err := websocket.Dial(ctx, "ws://"+r.Addr()+"/v1/realtime?model=vm", nil)
 			if err != nil {

@@ -206,7 +206,7 @@ func leaveAll(t *testing.T, r *rig, stages []leaving, ups []*drill.Upstream, cli
 		}
 		leave()
 		wg.Wait()
-		eventually(t, s.name+": the upstream sees every client leave", 10*time.Second, func() bool { return ups[i].Gone() == gone+s.lost*clients })
+		eventually(t, s.name+": the upstream sees every client leave", time.Minute, func() bool { return ups[i].Gone() == gone+s.lost*clients })
 	}
 }
 

@@ -83,7 +83,7 @@ func newRig(t *testing.T, cfg string) *rig {
 // send sends a request on a connection of its own.
 func (r *rig) send(q drill.Query) drill.Reply {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
 	defer cancel()
 	return drill.Ask(ctx, r.addr, q)
 }

@@ -75,7 +75,7 @@ func echo(ctx context.Context, c *websocket.Conn) {
 // connect opens a WebSocket through the proxy.
 func (r *rig) connect(path string, o websocket.DialOptions) (*websocket.Conn, *http.Response, error) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
 	defer cancel()
 	c, resp, err := websocket.Dial(ctx, "ws://"+r.addr+path, &o)
 	if c != nil {
@@ -105,7 +105,7 @@ func (r *rig) opened(path, candidate string, o websocket.DialOptions) (*websocke
 // says sends a text and expects one back.
 func says(t *testing.T, c *websocket.Conn, text, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := c.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func says(t *testing.T, c *websocket.Conn, text, want string) {
 // hears expects a text.
 func hears(t *testing.T, c *websocket.Conn, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if kind, p, err := c.Read(ctx); err != nil || kind != websocket.MessageText || string(p) != want {
 		t.Fatalf("heard %v %q, %v, want %q", kind, brief(string(p)), err, want)
@@ -249,7 +249,7 @@ func TestRealtimeThroughAChain(t *testing.T) {
 	}
 	says(t, c, "hello", "hello")
 	big := bytes.Repeat([]byte{0, 1, 2, 255}, 1<<19)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	written := make(chan error, 1)
 	go func() { written <- c.Write(ctx, websocket.MessageBinary, big) }()
