@@ -7,7 +7,6 @@
 package owner
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -15,6 +14,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"understudy/internal/recent"
 )
 
 // Capacity is how many identifiers a Book remembers; the least recently used go.
@@ -39,20 +40,19 @@ func markOf(client, id string) mark {
 	return mark(sum[:16])
 }
 
+// entry is an Owner in less room.
 type entry struct {
-	mark  mark
-	owner Owner
-	since uint64 // the change that learned it
+	identity, model string
+	at              int64  // Unix nanoseconds
+	since           uint64 // the change that learned it
 }
 
 // A Book remembers owners. Its methods may be called from any goroutine.
 type Book struct {
-	mu       sync.Mutex
-	capacity int
-	entries  map[mark]*list.Element
-	used     *list.List // of *entry, most recently used first
-	changes  uint64
-	changed  chan struct{} // closed with the next change; nil while nobody listens
+	mu      sync.Mutex
+	entries *recent.Table[mark, entry]
+	changes uint64
+	changed chan struct{} // closed with the next change; nil while nobody listens
 }
 
 // NewBook remembers at most so many identifiers; 0 = Capacity.
@@ -60,7 +60,7 @@ func NewBook(capacity int) *Book {
 	if capacity <= 0 {
 		capacity = Capacity
 	}
-	return &Book{capacity: capacity, entries: map[mark]*list.Element{}, used: list.New()}
+	return &Book{entries: recent.NewTable[mark, entry](capacity)}
 }
 
 // Learn notes that id came from an owner. client separates those who must not see
@@ -97,16 +97,7 @@ func (b *Book) Changed() <-chan struct{} {
 
 // put adds or renews an entry. The lock is held.
 func (b *Book) put(m mark, o Owner) {
-	if e := b.entries[m]; e != nil {
-		e.Value.(*entry).owner, e.Value.(*entry).since = o, b.changes
-		b.used.MoveToFront(e)
-		return
-	}
-	b.entries[m] = b.used.PushFront(&entry{m, o, b.changes})
-	if len(b.entries) > b.capacity {
-		last := b.used.Back()
-		delete(b.entries, b.used.Remove(last).(*entry).mark)
-	}
+	b.entries.Put(m, entry{o.Identity, o.Model, o.At.UnixNano(), b.changes})
 }
 
 // Owner says where an id came from, and counts as its use.
@@ -116,24 +107,22 @@ func (b *Book) Owner(client, id string, now time.Time) (Owner, bool) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.entries) == 0 {
+	if b.entries.Len() == 0 {
 		return Owner{}, false
 	}
-	e := b.entries[markOf(client, id)]
+	e := b.entries.Use(markOf(client, id))
 	if e == nil {
 		return Owner{}, false
 	}
-	b.used.MoveToFront(e)
-	o := &e.Value.(*entry).owner
-	o.At = now
-	return *o, true
+	e.at = now.UnixNano()
+	return Owner{Identity: e.identity, Model: e.model, At: now}, true
 }
 
 // Len is how many identifiers are remembered.
 func (b *Book) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.entries)
+	return b.entries.Len()
 }
 
 // Changes counts what was learned, so that a keeper knows whether to write.
@@ -161,19 +150,18 @@ func (b *Book) Since(changes uint64) (data []byte, upTo uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	out := []byte(magic)
-	for e := b.used.Back(); e != nil; e = e.Prev() {
-		v := e.Value.(*entry)
+	for m, v := range b.entries.All() {
 		if changes > 0 && v.since <= changes {
 			continue
 		}
-		out = append(out, v.mark[:]...)
-		out = binary.BigEndian.AppendUint64(out, uint64(v.owner.At.Unix()))
-		id, err := hex.DecodeString(v.owner.Identity)
+		out = append(out, m[:]...)
+		out = binary.BigEndian.AppendUint64(out, uint64(time.Unix(0, v.at).Unix()))
+		id, err := hex.DecodeString(v.identity)
 		if err != nil || len(id) != 8 {
 			id = make([]byte, 8)
 		}
 		out = append(out, id...)
-		model := v.owner.Model[:min(len(v.owner.Model), 1<<16-1)]
+		model := v.model[:min(len(v.model), 1<<16-1)]
 		out = binary.BigEndian.AppendUint16(out, uint16(len(model)))
 		out = append(out, model...)
 	}
@@ -196,7 +184,11 @@ func (b *Book) read(data []byte, into func(mark, Owner)) error {
 		return fmt.Errorf("%w: its checksum is wrong", ErrDamaged)
 	}
 	body = body[len(magic):]
-	var entries []entry
+	type learned struct {
+		mark  mark
+		owner Owner
+	}
+	var all []learned
 	for len(body) > 0 {
 		const fixed = 16 + 8 + 8 + 2
 		if len(body) < fixed {
@@ -206,13 +198,13 @@ func (b *Book) read(data []byte, into func(mark, Owner)) error {
 		if len(body) < fixed+n {
 			return fmt.Errorf("%w: it ends within an entry", ErrDamaged)
 		}
-		entries = append(entries, entry{mark: mark(body[:16]), owner: Owner{
+		all = append(all, learned{mark: mark(body[:16]), owner: Owner{
 			At: time.Unix(int64(binary.BigEndian.Uint64(body[16:])), 0), Identity: hex.EncodeToString(body[24:32]), Model: string(body[fixed : fixed+n])}})
 		body = body[fixed+n:]
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range entries {
+	for _, e := range all {
 		into(e.mark, e.owner)
 	}
 	return nil

@@ -1,12 +1,12 @@
 package proxy
 
 import (
-	"container/list"
 	"crypto/sha256"
 	"strconv"
 	"sync"
 	"time"
 
+	"understudy/internal/recent"
 	"understudy/internal/route"
 )
 
@@ -20,8 +20,8 @@ const maxGuests = 1 << 16
 // be called from any goroutine.
 type guestBook struct {
 	mu     sync.Mutex
-	guests map[guest]*list.Element
-	served list.List // of *visit, the latest first
+	visits *recent.Table[guest, visit] // nil until the first
+	began  time.Time                   // what visits are counted from
 }
 
 // guest stands for a session in one tier of a chain: a key may be 4 KiB long, and
@@ -29,9 +29,8 @@ type guestBook struct {
 type guest [16]byte
 
 type visit struct {
-	guest guest
-	at    time.Time
-	by    route.ID
+	at time.Duration // since the book began
+	by route.ID
 }
 
 func guestOf(model string, tier int, key string) guest {
@@ -43,32 +42,24 @@ func guestOf(model string, tier int, key string) guest {
 func (b *guestBook) note(g guest, by route.ID, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e := b.guests[g]; e != nil {
-		v := e.Value.(*visit)
-		v.by, v.at = by, now
-		b.served.MoveToFront(e)
-		return
+	if b.visits == nil {
+		b.visits, b.began = recent.NewTable[guest, visit](maxGuests), now
 	}
-	if b.guests == nil {
-		b.guests = map[guest]*list.Element{}
-	}
-	b.guests[g] = b.served.PushFront(&visit{g, now, by})
-	for len(b.guests) > maxGuests {
-		oldest := b.served.Back()
-		b.served.Remove(oldest)
-		delete(b.guests, oldest.Value.(*visit).guest)
-	}
+	b.visits.Put(g, visit{now.Sub(b.began), by})
 }
 
 // host is who served a session within ttl; false where that is nobody.
 func (b *guestBook) host(g guest, ttl time.Duration, now time.Time) (route.ID, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e := b.guests[g]
-	if e == nil || now.Sub(e.Value.(*visit).at) > ttl {
+	if b.visits == nil {
 		return "", false
 	}
-	return e.Value.(*visit).by, true
+	v := b.visits.Look(g)
+	if v == nil || now.Sub(b.began)-v.at > ttl {
+		return "", false
+	}
+	return v.by, true
 }
 
 // warm says whether sessions of the chain stay where their prompt cache is.
