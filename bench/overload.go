@@ -20,6 +20,8 @@ const (
 	// What is wanted: so much of the capacity is served while it lasts, and so long after
 	// it all is as it was.
 	goodput, recovered = .7, 1.0
+	// capacityParts is in how many moments a capacity is measured.
+	capacityParts = 4
 	// patience is after what time a client leaves.
 	patience = 10 * time.Second
 	// window is over what time answers are looked at when it is asked whether all is well again.
@@ -158,8 +160,12 @@ func (b *bench) endure(ctx context.Context, s stress, sizes overloadSizes) (o or
 		}
 	}
 	o = ordeal{Name: s.name, Fates: map[string]int{}}
-	load.Capacity(p.to, ask, s.clients, sizes.capacity/4) // warm
-	o.Capacity, err = load.Capacity(p.to, ask, s.clients, sizes.capacity)
+	load.Capacity(p.to, ask, s.clients, sizes.capacity/capacityParts) // warm
+	for range capacityParts {
+		// The best of some moments: others may want the machine in one of them.
+		part, why := load.Capacity(p.to, ask, s.clients, sizes.capacity/capacityParts)
+		o.Capacity, err = max(o.Capacity, part), why
+	}
 	if o.Capacity == 0 {
 		return o, fmt.Errorf("%s: nothing was served: %w", s.name, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -19,8 +20,18 @@ const (
 	// turnedAtOnce is how many may be told at once that there is a rush; they have places
 	// of their own among max_connections.
 	turnedAtOnce = 1024
-	// rushWait is how often a connection that waits to be let in is looked at.
+	// rushWait is how often those that wait to be let in are looked at.
 	rushWait = 5 * time.Millisecond
+	// rushWork is how long they are seen to without a rest. Whoever works for longer is
+	// interrupted after 10 ms, and comes behind everybody who waits for a processor; who has
+	// slept comes first.
+	rushWork = 5 * time.Millisecond
+	// rushPatience is how long one stands in line before it is turned away: there should
+	// be somebody to let in at each return of a sounding.
+	rushPatience = 200 * time.Millisecond
+	// mostWaiting is what part of the connections may stand in line; others are left to
+	// the system.
+	mostWaiting = 2
 	// shedTime bounds how long one is told, and shedBytes how much of its request is read
 	// meanwhile: those of agents are large.
 	shedTime  = time.Second
@@ -53,8 +64,9 @@ func mostConnections(file int, descriptors uint64) int {
 
 // A crowdListener accepts so many connections at once. One too many gets an answer
 // that says so, where it may be in the clear, and is closed: it would wait in vain
-// otherwise, for an accept that does not come. In a rush it accepts as fast as requests
-// are let in, and the system keeps who waits.
+// otherwise, for an accept that does not come. In a rush those that come stand in line,
+// where it is known for how long they have; the system would have the clients that find
+// its queue full knock again after a second, three and seven.
 type crowdListener struct {
 	net.Listener
 	most  int64
@@ -63,6 +75,17 @@ type crowdListener struct {
 	sheds chan struct{} // those that are being told that they are too many
 	turns chan struct{} // those that are being turned away in a rush
 	rush  *rush
+
+	// These are Accept's, which one goroutine calls:
+	line   []waiter  // who waits to be let in, the first first
+	timed  bool      // the listener has a deadline
+	rested time.Time // when it slept last
+}
+
+// A waiter is a connection in line.
+type waiter struct {
+	conn net.Conn
+	came time.Time
 }
 
 func bounded(l net.Listener, most int, mute bool, r *rush) *crowdListener {
@@ -72,8 +95,20 @@ func bounded(l net.Listener, most int, mute bool, r *rush) *crowdListener {
 // Accept implements net.Listener.
 func (l *crowdListener) Accept() (net.Conn, error) {
 	for {
+		if c := l.first(); c != nil {
+			return c, nil
+		}
+		if len(l.line) > 0 && (time.Since(l.rested) > rushWork || int64(len(l.line)) >= l.most/mostWaiting || !l.hurry()) {
+			time.Sleep(rushWait)
+			l.rested = time.Now()
+			continue
+		}
 		c, err := l.Listener.Accept()
-		if err != nil {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			continue
+		case err != nil:
+			l.dismiss()
 			return nil, err
 		}
 		if l.open.Add(1) > l.most {
@@ -81,23 +116,76 @@ func (l *crowdListener) Accept() (net.Conn, error) {
 			l.shed(c, shedAnswer, l.sheds, func() {})
 			continue
 		}
-		if l.let(c) {
-			return &crowdConn{Conn: c, from: l}, nil
+		if now := time.Now(); len(l.line) > 0 || !l.rush.enter(now) {
+			l.line = append(l.line, waiter{c, now})
+			continue
 		}
+		return l.enter(c), nil
 	}
 }
 
-// let waits until a connection may come in, and is false where it was turned away.
-func (l *crowdListener) let(c net.Conn) bool {
-	for !l.rush.enter(time.Now()) {
-		if now := time.Now(); l.rush.on(now) && len(l.turns) < cap(l.turns) && l.rush.afford(now) {
-			l.rush.count()
-			l.shed(c, rushAnswer, l.turns, func() { l.open.Add(-1) }) // it keeps its place until then
-			return false
-		}
-		time.Sleep(rushWait)
+// enter is a connection that is let in.
+func (l *crowdListener) enter(c net.Conn) net.Conn {
+	if l.rush != nil {
+		l.rush.coming.Add(1)
 	}
+	return &crowdConn{Conn: c, from: l}
+}
+
+// first is the first in line, where it may come in now; nil where nobody may. Who has
+// stood there for too long is turned away.
+func (l *crowdListener) first() net.Conn {
+	for len(l.line) > 0 {
+		w, now := l.line[0], time.Now()
+		in := l.rush.enter(now)
+		if !in && (now.Sub(w.came) < rushPatience || !l.rush.on(now) || len(l.turns) == cap(l.turns) || !l.rush.afford(now)) {
+			return nil
+		}
+		l.line[0] = waiter{}
+		if l.line = l.line[1:]; len(l.line) == 0 {
+			l.line = nil
+			l.linger()
+		}
+		if in {
+			return l.enter(w.conn)
+		}
+		l.rush.count()
+		l.turn(w.conn)
+	}
+	return nil
+}
+
+// hurry has the next accept take no longer than those in line can wait for, and is false
+// where that cannot be.
+func (l *crowdListener) hurry() bool {
+	t, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
+	if !ok || t.SetDeadline(time.Now().Add(rushWait)) != nil {
+		return false
+	}
+	l.timed = true
 	return true
+}
+
+// linger takes that back.
+func (l *crowdListener) linger() {
+	if l.timed {
+		_ = l.Listener.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Time{}) // one was set
+		l.timed = false
+	}
+}
+
+// dismiss turns away all who stand in line, where nobody will be let in any more.
+func (l *crowdListener) dismiss() {
+	for _, w := range l.line {
+		l.turn(w.conn)
+	}
+	l.line = nil
+	l.linger()
+}
+
+// turn turns away one who stood in line, who keeps the place until that is done.
+func (l *crowdListener) turn(c net.Conn) {
+	l.shed(c, rushAnswer, l.turns, func() { l.open.Add(-1) })
 }
 
 // shed closes a connection too many, and tells it why where there are not too many that
@@ -106,10 +194,16 @@ func (l *crowdListener) shed(c net.Conn, answer string, told chan struct{}, clos
 	if !l.mute {
 		select {
 		case told <- struct{}{}:
+			// Said here and now, not when it is a goroutine's turn: in a rush there are many,
+			// and whoever waits for this is one of those who have waited for long.
+			said := tell(c, answer)
 			go func() { // ends within shedTime
 				defer closed()
 				defer func() { <-told }()
-				tell(c, answer)
+				if said {
+					hear(c)
+				}
+				c.Close()
 			}()
 			return
 		default:
@@ -119,19 +213,22 @@ func (l *crowdListener) shed(c net.Conn, answer string, told chan struct{}, clos
 	closed()
 }
 
-// tell answers a connection whatever it asks, and closes it.
-func tell(c net.Conn, answer string) {
-	defer c.Close()
+// tell answers a new connection whatever it asks, which never waits, since nothing has
+// been sent on it, and ends what is sent. It is false where that has come to nothing.
+func tell(c net.Conn, answer string) bool {
 	if c.SetDeadline(time.Now().Add(shedTime)) != nil {
-		return
+		return false
 	}
 	if _, err := io.WriteString(c, answer); err != nil {
-		return
+		return false
 	}
-	// Closed with bytes unread, the connection would be reset, and the answer lost.
-	if half, ok := c.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite()
-	}
+	half, ok := c.(interface{ CloseWrite() error })
+	return !ok || half.CloseWrite() == nil
+}
+
+// hear reads what a connection still sends that has been answered: closed with bytes
+// unread it would be reset, and the answer lost.
+func hear(c net.Conn) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(c, shedBytes))
 }
 
@@ -145,8 +242,23 @@ type crowdConn struct {
 
 // Close implements net.Conn.
 func (c *crowdConn) Close() error {
-	c.once.Do(func() { c.from.open.Add(-1) })
+	c.once.Do(func() {
+		c.from.open.Add(-1)
+		c.first()
+	})
 	return c.Conn.Close()
+}
+
+// first says whether this is the first request on it, or it ends without one: whichever
+// asks first.
+func (c *crowdConn) first() bool {
+	if c.used.Swap(true) {
+		return false
+	}
+	if r := c.from.rush; r != nil {
+		r.coming.Add(-1)
+	}
+	return true
 }
 
 // NetConn is the connection itself.

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log"
 	"net"
@@ -106,7 +107,7 @@ func (d *Daemon) serveWith() {
 
 // serveProxy serves the proxy's listener.
 func (d *Daemon) serveProxy() error {
-	l := d.prepare(d.proxyServer.HTTP, d.proxyListener, mostConnections(d.bound.MaxConnections, descriptors()), d.rush)
+	l := d.prepare(d.proxyServer.HTTP, d.proxyListener.Listener, mostConnections(d.bound.MaxConnections, descriptors()), d.rush)
 	if d.certificate == nil {
 		return d.proxyServer.Serve(l)
 	}
@@ -115,7 +116,7 @@ func (d *Daemon) serveProxy() error {
 
 // serveAdmin serves the admin listener.
 func (d *Daemon) serveAdmin() error {
-	l := d.prepare(d.adminServer, d.adminListener, adminConnections, nil)
+	l := d.prepare(d.adminServer, d.adminListener.Listener, adminConnections, nil)
 	if d.certificate == nil {
 		return d.adminServer.Serve(l)
 	}
@@ -160,6 +161,14 @@ func (l clientListener) Accept() (net.Conn, error) {
 		_ = tcp.SetWriteBuffer(sendBuffer) // advice; without it all else works
 	}
 	return c, err
+}
+
+// SetDeadline bounds the next Accept, where the listener can.
+func (l clientListener) SetDeadline(t time.Time) error {
+	if d, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); ok {
+		return d.SetDeadline(t)
+	}
+	return errors.ErrUnsupported
 }
 
 // openCertificate reads the certificate that the file names, nil where it names none.

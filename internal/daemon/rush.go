@@ -29,9 +29,9 @@ const (
 	// with fewer, it is the machine that is busy, or has slept, and not with these.
 	fewInside = 64
 	// turnedPerSecond bounds, for each processor, the connections that are turned away in
-	// a second: it costs a tenth of its time. The system keeps the others waiting, which
-	// costs nothing.
-	turnedPerSecond = 4000
+	// a second: at so many it costs half of its time, for as long as there are some who
+	// have waited for too long. The others wait, which costs nothing.
+	turnedPerSecond = 8000
 )
 
 // A rush is more than the program can do: what has come waits for a processor, ever
@@ -47,6 +47,7 @@ type rush struct {
 	turns  float64 // how many connections may be turned away in a second
 	log    *slog.Logger
 	inside atomic.Int64 // requests under way
+	coming atomic.Int64 // connections that were let in and have not asked for anything yet
 	behind atomic.Bool  // requests are let in by batches: since is not zero
 
 	mu     sync.Mutex
@@ -102,7 +103,9 @@ func (r *rush) enter(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.look(now)
-	if r.since.IsZero() || r.inside.Load() < fewInside {
+	// Who has just been let in counts, too: before the first of them is served a thousand
+	// could come in at once.
+	if r.since.IsZero() || r.inside.Load()+r.coming.Load() < fewInside {
 		return true
 	}
 	if r.places > 0 {
@@ -127,7 +130,7 @@ func (r *rush) on(now time.Time) bool {
 func (r *rush) afford(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.budget = min(r.budget+now.Sub(r.filled).Seconds()*r.turns, r.turns/50)
+	r.budget = min(r.budget+now.Sub(r.filled).Seconds()*r.turns, r.turns/20)
 	r.filled = now
 	if r.budget < 1 {
 		return false

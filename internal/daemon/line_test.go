@@ -1,0 +1,221 @@
+package daemon
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A row is a listener in a rush that lets nobody in but by the places it is given.
+type row struct {
+	*crowdListener
+	t     *testing.T
+	let   chan net.Conn
+	ended chan error
+}
+
+// newRow is one in which a rush has been on since a time.
+func newRow(t *testing.T, most int, since time.Time) *row {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRush(slog.New(slog.DiscardHandler))
+	r.sound = func() {} // none returns
+	r.behind.Store(true)
+	r.inside.Store(fewInside)
+	r.since, r.last, r.batch = since, time.Now(), firstBatch
+	w := &row{crowdListener: bounded(clientListener{inner}, most, false, r), t: t, let: make(chan net.Conn, 100), ended: make(chan error, 1)}
+	go func() {
+		for {
+			c, err := w.Accept()
+			if err != nil {
+				w.ended <- err
+				return
+			}
+			w.let <- c
+		}
+	}()
+	t.Cleanup(func() {
+		inner.Close()
+		for len(w.let) > 0 {
+			(<-w.let).Close()
+		}
+	})
+	return w
+}
+
+// come has a client come, and waits until it is in line or the system's queue.
+func (w *row) come() net.Conn {
+	w.t.Helper()
+	return dial(w.t, w.Addr().String())
+}
+
+// places lets so many in.
+func (w *row) places(n int) {
+	w.rush.mu.Lock()
+	defer w.rush.mu.Unlock()
+	w.rush.places = n
+}
+
+// who is the client that was let in next.
+func (w *row) who(clients []net.Conn) int {
+	w.t.Helper()
+	select {
+	case c := <-w.let:
+		return slices.IndexFunc(clients, func(d net.Conn) bool { return d.LocalAddr().String() == c.RemoteAddr().String() })
+	case <-time.After(time.Minute):
+		w.t.Fatal("nobody was let in")
+	}
+	return -1
+}
+
+// refused is what a client is told who is turned away.
+func refused(t *testing.T, c net.Conn) {
+	t.Helper()
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "2" || string(body) != rushBody {
+		t.Errorf("%d %q %q, %v", resp.StatusCode, resp.Header.Get("Retry-After"), body, err)
+	}
+}
+
+// Within the grace nobody is turned away, however long they stand there, and who came
+// first is let in first.
+func TestWhoCameFirstIsLetInFirst(t *testing.T) {
+	w := newRow(t, 100, time.Now().Add(time.Hour))
+	var clients []net.Conn
+	for range 10 {
+		clients = append(clients, w.come())
+	}
+	for n := 0; n < 10; {
+		w.places(2)
+		for range 2 {
+			if got := w.who(clients); got != n {
+				t.Fatalf("%d. is client %d", n, got)
+			}
+			n++
+		}
+	}
+	if n := w.rush.coming.Load(); n != 10 {
+		t.Errorf("%d are coming", n)
+	}
+	if _, turned := w.rush.seen(time.Now()); turned != 0 {
+		t.Errorf("%d were turned away", turned)
+	}
+}
+
+// After the grace who has stood in line for too long is told to come again, and gives
+// the place back; who gets a place in time is let in.
+func TestWhoStandsInLineForTooLongIsTurnedAway(t *testing.T) {
+	w := newRow(t, 100, time.Now().Add(-rushGrace))
+	var clients []net.Conn
+	for range 5 {
+		clients = append(clients, w.come())
+	}
+	for _, c := range clients {
+		refused(t, c)
+		c.Close()
+	}
+	for end := time.Now().Add(time.Minute); w.open.Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d places are taken", w.open.Load())
+		}
+	}
+	w.places(1)
+	if got := w.who([]net.Conn{w.come()}); got != 0 {
+		t.Errorf("somebody else came in: %d", got)
+	}
+	if _, turned := w.rush.seen(time.Now()); turned != 5 {
+		t.Errorf("%d were turned away", turned)
+	}
+}
+
+// Half of the connections may stand in line; the others are left to the system and come
+// after them.
+func TestTheLineIsBounded(t *testing.T) {
+	const most = 20
+	w := newRow(t, most, time.Now().Add(time.Hour))
+	var clients []net.Conn
+	for range most {
+		clients = append(clients, w.come())
+	}
+	for end := time.Now().Add(time.Minute); w.open.Load() < most/mostWaiting; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d stand in line", w.open.Load())
+		}
+	}
+	for n := range most {
+		if n := w.open.Load(); n > most/mostWaiting+int64(n) {
+			t.Fatalf("%d are in, or in line", n)
+		}
+		w.places(1)
+		if got := w.who(clients); got != n {
+			t.Fatalf("%d. is client %d", n, got)
+		}
+	}
+}
+
+// Where nobody is let in any more, who stands in line is told to come again.
+func TestTheLineIsToldOfTheEnd(t *testing.T) {
+	w := newRow(t, 100, time.Now().Add(time.Hour))
+	var clients []net.Conn
+	for range 5 {
+		clients = append(clients, w.come())
+	}
+	for end := time.Now().Add(time.Minute); w.open.Load() < 5; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d stand in line", w.open.Load())
+		}
+	}
+	w.Listener.Close()
+	for _, c := range clients {
+		refused(t, c)
+	}
+	if err := <-w.ended; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// Who was let in counts as inside until it has asked for something, or has left.
+func TestWhoWasLetInCounts(t *testing.T) {
+	w := newRow(t, 1000, time.Now().Add(time.Hour))
+	w.rush.inside.Store(0)
+	for range fewInside + 5 {
+		w.come()
+	}
+	var in []net.Conn
+	for range fewInside {
+		in = append(in, <-w.let)
+	}
+	select {
+	case <-w.let:
+		t.Error("one more came in")
+	case <-time.After(20 * rushWait): // nothing can tell that nobody will
+	}
+	in[0].Close()
+	if !in[1].(*crowdConn).first() || in[1].(*crowdConn).first() {
+		t.Error("its first request is none, or its second is one")
+	}
+	for range 2 {
+		<-w.let
+	}
+	for _, c := range in {
+		c.Close()
+	}
+	if n := w.rush.coming.Load(); n > 5 {
+		t.Errorf("%d are coming still", n)
+	}
+}
