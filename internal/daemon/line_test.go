@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -129,7 +130,7 @@ func TestWhoStandsInLineForTooLongIsTurnedAway(t *testing.T) {
 		refused(t, c)
 		c.Close()
 	}
-	for end := time.Now().Add(time.Minute); w.open.Load() > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); w.open.Load() > 0; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%d places are taken", w.open.Load())
 		}
@@ -152,7 +153,7 @@ func TestTheLineIsBounded(t *testing.T) {
 	for range most {
 		clients = append(clients, w.come())
 	}
-	for end := time.Now().Add(time.Minute); w.open.Load() < most/mostWaiting; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); w.open.Load() < most/mostWaiting; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%d stand in line", w.open.Load())
 		}
@@ -175,7 +176,7 @@ func TestTheLineIsToldOfTheEnd(t *testing.T) {
 	for range 5 {
 		clients = append(clients, w.come())
 	}
-	for end := time.Now().Add(time.Minute); w.open.Load() < 5; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); w.open.Load() < 5; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%d stand in line", w.open.Load())
 		}

@@ -21,6 +21,9 @@ const (
 	unframedSize = 2 << 10
 	// sniffed is how much of a body tells its type.
 	sniffed = 512
+	// moment is how much too early a deadline may stand in any case. Whoever meets it waits
+	// for the rest.
+	moment = 100 * time.Millisecond
 	// frameRoom is what a chunk needs beside its bytes: its length and two line ends.
 	frameRoom = 16 + 4
 )
@@ -434,6 +437,9 @@ func (x *response) SetWriteDeadline(t time.Time) error {
 
 // bound sees to the deadline of a write that is about to begin.
 func (x *response) bound() {
+	if early := x.by.Sub(x.conn.within); early >= 0 && early < moment && !x.conn.within.IsZero() {
+		return // as good as there
+	}
 	patience := time.Duration(0)
 	if !x.by.IsZero() {
 		patience = time.Until(x.by)

@@ -53,6 +53,10 @@ type Clock struct {
 	connect, stall, total, content *time.Timer
 	over                           bool // released or stopped: no clock starts any more
 	listening                      bool // the stall clock runs
+	// Bytes come all the time, and a timer is dear to move: it stands where it stood, and
+	// when it fires too early, since bytes have come meanwhile, it is set anew.
+	heard time.Time // when the stall clock started last
+	armed bool      // its timer runs, and fires no later than the clock is spent
 }
 
 // NewClock starts the attempt's total budget.
@@ -138,11 +142,38 @@ func (c *Clock) listen() {
 	if c.budget.Stall <= 0 || c.over {
 		return
 	}
-	c.listening = true
+	c.listening, c.heard = true, time.Now()
+	if !c.armed {
+		c.arm(c.budget.Stall)
+	}
+}
+
+// arm has silent called after a time. The lock is held.
+func (c *Clock) arm(after time.Duration) {
+	c.armed = true
 	if c.stall == nil {
-		c.stall = c.after(c.budget.Stall, ErrStalled)
+		c.stall = time.AfterFunc(after, c.silent)
 	} else {
-		c.stall.Reset(c.budget.Stall)
+		c.stall.Reset(after)
+	}
+}
+
+// silent ends the attempt if the stall clock is spent, and otherwise looks again when
+// it may be.
+func (c *Clock) silent() {
+	c.mu.Lock()
+	c.armed = false
+	if c.over || !c.listening {
+		c.mu.Unlock()
+		return
+	}
+	left := c.budget.Stall - time.Since(c.heard)
+	if left > 0 {
+		c.arm(left)
+	}
+	c.mu.Unlock()
+	if left <= 0 {
+		c.cancel(ErrStalled)
 	}
 }
 
@@ -184,16 +215,13 @@ func (c *Clock) Rest() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.listening = false
-	if c.stall != nil {
-		c.stall.Stop()
-	}
 }
 
 // stop ends all clocks.
 func (c *Clock) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over, c.listening = true, false
+	c.over, c.listening, c.armed = true, false, false
 	for _, t := range []*time.Timer{c.connect, c.stall, c.total, c.content} {
 		if t != nil {
 			t.Stop()

@@ -44,7 +44,7 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		head(w.Header(), x)
 		w.WriteHeader(x.Status)
 	}
-	out := clientWriter{w: w, control: http.NewResponseController(w), idle: d.writeIdle}
+	out := clientWriter{to: takerOf(w), idle: d.writeIdle}
 	err = x.SendHeld(out.pieces)
 	if err == nil && (!x.Done() || x.Ending() == probe.Broken || len(x.Trailer()) > 0) {
 		// Flushed, a body has no length that net/http would work out, and so room
@@ -82,31 +82,56 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 	return out.n, nil
 }
 
-// An clientWriter is the way to a client, which has to take something all the time.
+// A taker takes an answer, flushed when it is to go out, and within a time. Both
+// servers' writers are one.
+type taker interface {
+	io.Writer
+	FlushError() error
+	SetWriteDeadline(time.Time) error
+}
+
+// takerOf is what stands behind a writer: http.ResponseController would look for it
+// again with each piece.
+func takerOf(w http.ResponseWriter) taker {
+	if t, ok := w.(taker); ok {
+		return t
+	}
+	return controlled{w, http.NewResponseController(w)}
+}
+
+// controlled is a writer that wraps another.
+type controlled struct {
+	io.Writer
+	*http.ResponseController
+}
+
+// FlushError implements taker.
+func (c controlled) FlushError() error { return c.Flush() }
+
+// A clientWriter is the way to a client, which has to take something all the time.
 type clientWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	idle    time.Duration // write_idle_timeout; 0 = none
-	n       int64         // bytes that went out
+	to   taker
+	idle time.Duration // write_idle_timeout; 0 = none
+	n    int64         // bytes that went out
 }
 
 // send writes, and has it go out at once where flush is set. Its errors are errClient.
 func (o *clientWriter) send(b []byte, flush bool) error {
 	if o.idle > 0 {
 		// Not every writer can have a deadline; then the client is trusted.
-		_ = o.control.SetWriteDeadline(time.Now().Add(o.idle))
+		_ = o.to.SetWriteDeadline(time.Now().Add(o.idle))
 	}
-	m, err := o.w.Write(b)
+	m, err := o.to.Write(b)
 	o.n += int64(m)
 	if err == nil && flush {
-		err = o.control.Flush()
+		err = o.to.FlushError()
 	}
 	if err != nil {
 		return errors.Join(errClient, err)
 	}
 	if o.idle > 0 && flush {
 		// HTTP/2 resets a stream at its deadline although nobody writes.
-		_ = o.control.SetWriteDeadline(time.Time{})
+		_ = o.to.SetWriteDeadline(time.Time{})
 	}
 	return nil
 }
