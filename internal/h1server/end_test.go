@@ -381,3 +381,38 @@ func TestTenThousandOnOneConnection(t *testing.T) {
 		}
 	}
 }
+
+// beginning is a listener that tells when it is asked for its address, which the server
+// does as it begins.
+type beginning struct {
+	net.Listener
+	asked chan struct{}
+	once  sync.Once
+}
+
+// Addr implements net.Listener.
+func (l *beginning) Addr() net.Addr {
+	l.once.Do(func() { close(l.asked) })
+	return l.Listener.Addr()
+}
+
+// A server may be ended while it begins: it ends, and nothing is read that is being
+// written.
+func TestAnEndThatComesWithTheBeginning(t *testing.T) {
+	for n := range 100 {
+		s := &Server{HTTP: &http.Server{ErrorLog: quiet}}
+		l, ended := &beginning{Listener: listen(t), asked: make(chan struct{})}, make(chan error, 1)
+		go func() { ended <- s.Serve(l) }()
+		<-l.asked
+		end := s.Close
+		if n%2 == 0 {
+			end = func() error { return s.Shutdown(t.Context()) }
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Fatalf("Serve ended with %v", err)
+		}
+	}
+}

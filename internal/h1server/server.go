@@ -48,7 +48,6 @@ func (s *Server) Serve(l net.Listener) error {
 		return http.ErrServerClosed
 	}
 	s.once.Do(func() {
-		s.odd.begin(l.Addr())
 		go func() {
 			_ = s.HTTP.Serve(&s.odd) // ends with Shutdown or Close
 			s.odd.end()
@@ -84,6 +83,7 @@ func (s *Server) track(l net.Listener) bool {
 	}
 	if s.listeners == nil {
 		s.listeners, s.open = map[net.Listener]struct{}{}, map[*Conn]struct{}{}
+		s.odd.begin(l.Addr()) // here, so that whoever ends the server sees it
 	}
 	s.listeners[l] = struct{}{}
 	return true
