@@ -106,13 +106,22 @@ func (b *body) discard() bool {
 	if b.reading || b.left >= mostUnread {
 		return false
 	}
-	var scratch [512]byte
+	if b.left > 0 && !b.drain() {
+		return false
+	}
+	b.closed = true
+	return true
+}
+
+// drain reads the rest. The mutex is held.
+func (b *body) drain() bool {
+	scratch := readBuffers.Get().(*[readSize]byte)
+	defer readBuffers.Put(scratch)
 	for b.left > 0 {
 		if _, err := b.read(scratch[:]); err != nil && err != io.EOF {
 			return false
 		}
 	}
-	b.closed = true
 	return true
 }
 

@@ -17,12 +17,12 @@ func joinURL(base *url.URL, path, query string, plain bool) *url.URL {
 	u := *base
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	head := strings.TrimRight(base.EscapedPath(), "/")
-	tail := "/" + strings.TrimLeft(path, "/")
+	tail := rooted(path)
 	if !plain && isVersion(head[strings.LastIndexByte(head, '/')+1:]) {
-		first, rest, more := strings.Cut(tail[1:], "/")
+		first, _, more := strings.Cut(tail[1:], "/")
 		if isVersion(first) {
-			if tail = ""; more {
-				tail = "/" + strings.TrimLeft(rest, "/")
+			if tail = tail[1+len(first):]; more {
+				tail = rooted(tail)
 			}
 		}
 	}
@@ -38,6 +38,15 @@ func joinURL(base *url.URL, path, query string, plain bool) *url.URL {
 	}
 	u.ForceQuery = false
 	return &u
+}
+
+// rooted is a path with one slash at its beginning, which is the path itself for nearly
+// everybody.
+func rooted(path string) string {
+	if len(path) > 0 && path[0] == '/' && (len(path) == 1 || path[1] != '/') {
+		return path
+	}
+	return "/" + strings.TrimLeft(path, "/")
 }
 
 // setPath gives u exactly this escaped path. net/url would escape some bytes anew
