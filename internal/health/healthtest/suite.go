@@ -410,6 +410,13 @@ func contention(s *scene) {
 	for n, i := range list {
 		wg.Go(func() {
 			for range each {
+				// Who has not been heard of for some seconds has left; on a busy machine this
+				// takes as long.
+				_, err := i.Beat(s.t.Context())
+				if err != nil {
+					s.t.Errorf("%s: %v", i.name, err)
+					return
+				}
 				g, err := i.Count(s.t.Context(), nil, []health.Ask{{Key: key, Limits: health.Limits{Parallel: limit, RPM: 1000}}, {Key: key + "0", Limits: health.Limits{Parallel: 1}}})
 				if err != nil {
 					s.t.Errorf("%s: %v", i.name, err)
