@@ -98,14 +98,24 @@ func (l *crowdListener) Accept() (net.Conn, error) {
 		if c := l.first(); c != nil {
 			return c, nil
 		}
-		if len(l.line) > 0 && (time.Since(l.rested) > rushWork || int64(len(l.line)) >= l.most/mostWaiting || !l.hurry()) {
-			time.Sleep(rushWait)
-			l.rested = time.Now()
-			continue
+		if len(l.line) > 0 {
+			// Asked first, since it alone tells of the listener's end where nobody is accepted.
+			err := l.hurry()
+			if errors.Is(err, net.ErrClosed) {
+				l.dismiss()
+				return nil, err
+			}
+			if err != nil || time.Since(l.rested) > rushWork || int64(len(l.line)) >= l.most/mostWaiting {
+				l.rest()
+				continue
+			}
 		}
 		c, err := l.Listener.Accept()
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
+			continue
+		case err != nil && len(l.line) > 0 && passes(err):
+			l.rest() // our caller would rest for longer, and the line would be in its hands
 			continue
 		case err != nil:
 			l.dismiss()
@@ -150,20 +160,39 @@ func (l *crowdListener) first() net.Conn {
 			return l.enter(w.conn)
 		}
 		l.rush.count()
-		l.turn(w.conn)
+		l.shed(w.conn, rushAnswer, l.turns, func() { l.open.Add(-1) }) // it keeps its place until then
 	}
 	return nil
 }
 
-// hurry has the next accept take no longer than those in line can wait for, and is false
+// rest leaves the line alone for a moment.
+func (l *crowdListener) rest() {
+	time.Sleep(rushWait)
+	l.rested = time.Now()
+}
+
+// passes says whether an accept may go well again after a failure, such as too few
+// descriptors.
+func passes(err error) bool {
+	t, ok := errors.AsType[interface {
+		error
+		Temporary() bool
+	}](err)
+	return ok && t.Temporary()
+}
+
+// hurry has the next accept take no longer than those in line can wait for, and says why
 // where that cannot be.
-func (l *crowdListener) hurry() bool {
+func (l *crowdListener) hurry() error {
 	t, ok := l.Listener.(interface{ SetDeadline(time.Time) error })
-	if !ok || t.SetDeadline(time.Now().Add(rushWait)) != nil {
-		return false
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	if err := t.SetDeadline(time.Now().Add(rushWait)); err != nil {
+		return err
 	}
 	l.timed = true
-	return true
+	return nil
 }
 
 // linger takes that back.
@@ -174,18 +203,15 @@ func (l *crowdListener) linger() {
 	}
 }
 
-// dismiss turns away all who stand in line, where nobody will be let in any more.
+// dismiss turns away all who stand in line, where nobody will be let in any more. All are
+// told, however many others are: they are no more than the line may be long, and only once.
 func (l *crowdListener) dismiss() {
+	told := make(chan struct{}, len(l.line))
 	for _, w := range l.line {
-		l.turn(w.conn)
+		l.shed(w.conn, rushAnswer, told, func() { l.open.Add(-1) })
 	}
 	l.line = nil
 	l.linger()
-}
-
-// turn turns away one who stood in line, who keeps the place until that is done.
-func (l *crowdListener) turn(c net.Conn) {
-	l.shed(c, rushAnswer, l.turns, func() { l.open.Add(-1) })
 }
 
 // shed closes a connection too many, and tells it why where there are not too many that

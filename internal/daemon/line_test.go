@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -28,12 +30,18 @@ func newRow(t *testing.T, most int, since time.Time) *row {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRowAt(t, clientListener{inner}, most, since)
+}
+
+// newRowAt is one whose listener is given.
+func newRowAt(t *testing.T, inner net.Listener, most int, since time.Time) *row {
+	t.Helper()
 	r := newRush(slog.New(slog.DiscardHandler))
 	r.sound = func() {} // none returns
 	r.behind.Store(true)
 	r.inside.Store(fewInside)
 	r.since, r.last, r.batch = since, time.Now(), firstBatch
-	w := &row{crowdListener: bounded(clientListener{inner}, most, false, r), t: t, let: make(chan net.Conn, 100), ended: make(chan error, 1)}
+	w := &row{crowdListener: bounded(inner, most, false, r), t: t, let: make(chan net.Conn, 100), ended: make(chan error, 1)}
 	go func() {
 		for {
 			c, err := w.Accept()
@@ -187,6 +195,97 @@ func TestTheLineIsToldOfTheEnd(t *testing.T) {
 	}
 	if err := <-w.ended; !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// Those who stand in line are told of the end although nobody else is taken in who
+// might tell of it: as many stand there as may.
+func TestAFullLineIsToldOfTheEnd(t *testing.T) {
+	const most = 10
+	w := newRow(t, most, time.Now().Add(time.Hour))
+	var clients []net.Conn
+	for range most / mostWaiting {
+		clients = append(clients, w.come())
+	}
+	for end := time.Now().Add(time.Minute); w.open.Load() < most/mostWaiting; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("%d stand in line", w.open.Load())
+		}
+	}
+	w.Listener.Close()
+	for _, c := range clients {
+		refused(t, c)
+	}
+	if err := <-w.ended; !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// However few may be told at once in a rush, all who stand in line are told of its end.
+func TestALongLineIsToldOfTheEnd(t *testing.T) {
+	w := newRow(t, 100, time.Now().Add(time.Hour))
+	for range turnedAtOnce {
+		w.turns <- struct{}{} // others are being turned away
+	}
+	var clients []net.Conn
+	for range 5 {
+		c := w.come()
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		clients = append(clients, c)
+	}
+	for end := time.Now().Add(time.Minute); w.open.Load() < 5; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("%d stand in line", w.open.Load())
+		}
+	}
+	w.Listener.Close()
+	for _, c := range clients {
+		refused(t, c)
+	}
+}
+
+// A failing is a listener that can accept nobody for once, as where there are too few
+// descriptors.
+type failing struct {
+	clientListener
+	fail, failed chan struct{}
+}
+
+// Accept implements net.Listener.
+func (l failing) Accept() (net.Conn, error) {
+	select {
+	case <-l.fail:
+		close(l.failed)
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	default:
+		return l.clientListener.Accept()
+	}
+}
+
+// A failure that passes sends nobody away who stands in line.
+func TestTheLineOutlastsAFailureThatPasses(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := failing{clientListener{inner}, make(chan struct{}, 1), make(chan struct{})}
+	w := newRowAt(t, l, 100, time.Now().Add(time.Hour))
+	var clients []net.Conn
+	for range 3 {
+		clients = append(clients, w.come())
+	}
+	for end := time.Now().Add(time.Minute); w.open.Load() < 3; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("%d stand in line", w.open.Load())
+		}
+	}
+	l.fail <- struct{}{}
+	<-l.failed
+	for n := range clients {
+		w.places(1)
+		if got := w.who(clients); got != n {
+			t.Fatalf("%d. is client %d", n, got)
+		}
 	}
 }
 
