@@ -74,3 +74,60 @@ func TestATrialThatIsOverIsToldByWhicheverComesFirst(t *testing.T) {
 		t.Errorf("told %v", told)
 	}
 }
+
+// A trial that another instance has begun meanwhile goes on when the first one's is over,
+// and that it is over, too, is told from what is read.
+func TestATrialOutlastsTheOneBefore(t *testing.T) {
+	const key = health.Key("u:0123456789abcdef")
+	server := miniredis.RunT(t)
+	address := "redis://" + server.Addr()
+	a, b, c := opened(t, address, "a"), opened(t, address, "b"), opened(t, address, "c")
+	var told []string
+	l := &listener{Store: b.(*Store), heard: map[string]heard{}, told: func(c health.Change) {
+		switch c.News {
+		case health.Trying:
+			told = append(told, "trying "+c.From)
+		case health.Tried:
+			told = append(told, "tried "+c.From)
+		}
+	}}
+	do := func(errs ...error) {
+		t.Helper()
+		for _, err := range errs {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sub := server.NewSubscriber()
+	defer sub.Close()
+	sub.Subscribe(b.(*Store).prefix + "news")
+	message := func() { t.Helper(); l.message((<-sub.Messages()).Message) }
+	now := time.Now()
+	put := make(chan error, 1)
+	go func() {
+		put <- a.Put(t.Context(), health.Freeze{Key: key, Since: now, Until: now.Add(time.Second), Length: time.Second, By: health.Rule, Reason: "x", From: "a"})
+	}()
+	message()
+	do(<-put)
+	try := func(s health.Store, on bool) <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- s.Try(t.Context(), key, on) }()
+		return done
+	}
+	for _, step := range []struct {
+		s  health.Store
+		on bool
+	}{{a, true}, {c, true}, {a, false}} {
+		done := try(step.s, step.on)
+		message()
+		do(<-done)
+	}
+	done := try(c, false)
+	late := (<-sub.Messages()).Message
+	do(<-done, l.load(t.Context()))
+	l.message(late)
+	if want := []string{"trying a", "trying c", "tried a", "tried c"}; !slices.Equal(told, want) {
+		t.Errorf("told %v and not %v", told, want)
+	}
+}

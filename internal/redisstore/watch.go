@@ -212,8 +212,11 @@ func (l *listener) message(text string) {
 		if rev <= h.trial {
 			return
 		}
-		h.trial, h.by = rev, n.From
-		if n.News == "tried" {
+		h.trial = rev
+		switch {
+		case n.News == "trying":
+			h.by = n.From
+		case h.by == n.From: // another one's, begun meanwhile, goes on
 			h.by = ""
 		}
 	}
