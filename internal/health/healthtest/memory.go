@@ -156,6 +156,9 @@ func (m *memory) Put(_ context.Context, f health.Freeze) error {
 	if !now.Before(f.Until) || f.By != health.Person && running && (r.freeze.By == health.Person || !f.Until.After(r.freeze.Until)) {
 		return nil
 	}
+	if r.rev > 0 && r.freeze.Until.IsZero() && f.Since.Before(r.at) {
+		return nil // the thaw was later
+	}
 	f.From = m.name
 	m.hub.revs++
 	*r = record{freeze: f, at: now, from: m.name, rev: m.hub.revs}

@@ -28,6 +28,7 @@ func Suite(t *testing.T, open func(t *testing.T, name string) health.Store) {
 		{"automatic freezes only extend", onlyExtend},
 		{"a person's freeze holds as given", personsHold},
 		{"thaws reach the others", thawsReach},
+		{"a freeze that is told again after its thaw stays lifted", toldAgain},
 		{"a success does not lift what a person froze", successLeavesPersons},
 		{"who comes later learns what stands", latecomers},
 		{"a freeze that is over is a probation", probation},
@@ -91,6 +92,13 @@ func (i *instance) hear(c health.Change) {
 	case i.news <- struct{}{}:
 	default:
 	}
+}
+
+// heard is all that it was told.
+func (i *instance) heard() []health.Change {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.told)
 }
 
 // until waits for a condition on what was told.
@@ -246,6 +254,28 @@ func thawsReach(s *scene) {
 	a.must(a.Drop(s.t.Context(), key, health.Person))
 	if c := b.last(health.Thawed); c.By != health.Person {
 		s.t.Fatalf("b was told %+v", c)
+	}
+}
+
+func toldAgain(s *scene) {
+	a, b := s.instance("a"), s.instance("b")
+	now := time.Now()
+	f := health.Freeze{Key: key, Since: now.Add(-time.Second), Until: now.Add(time.Hour), Length: time.Hour, By: health.Person, Reason: "x"}
+	a.must(a.Put(s.t.Context(), f))
+	b.last(health.Froze)
+	b.must(b.Drop(s.t.Context(), key, health.Person))
+	a.last(health.Thawed)
+	a.must(a.Put(s.t.Context(), f))
+	later := s.instance("later")
+	if c := later.last(health.Thawed); c.From != "b" {
+		s.t.Fatalf("later was told %+v", c)
+	}
+	a.put(health.Rule, time.Minute, "a new one")
+	b.until("it hears of a new one", func(told []health.Change) bool { return told[len(told)-1].Freeze.Reason == "a new one" })
+	for _, c := range b.heard()[1:] {
+		if c.News == health.Froze && c.Freeze.Reason == "x" {
+			s.t.Fatalf("b was told again: %+v", c)
+		}
 	}
 }
 

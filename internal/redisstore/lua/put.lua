@@ -14,6 +14,11 @@ if by ~= 'person' and old[1] and not old[3] then
     return 0
   end
 end
+-- A freeze that is older than the thaw has been lifted by it: whoever tells of it, such as
+-- an instance that saw the store empty in between, has not heard of the thaw yet.
+if old[3] and now - tonumber(ARGV[6]) < tonumber(old[3]) then
+  return 0
+end
 local rev = string.format('%.0f', math.max(us, (tonumber(old[4]) or 0) + 1))
 redis.call('DEL', f)
 redis.call('HSET', f, 'till', string.format('%.0f', till), 'length', ARGV[5], 'since', string.format('%.0f', now - tonumber(ARGV[6])),
