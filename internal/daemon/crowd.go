@@ -130,16 +130,8 @@ func (l *crowdListener) Accept() (net.Conn, error) {
 			l.line = append(l.line, waiter{c, now})
 			continue
 		}
-		return l.enter(c), nil
+		return &crowdConn{Conn: c, from: l}, nil
 	}
-}
-
-// enter is a connection that is let in.
-func (l *crowdListener) enter(c net.Conn) net.Conn {
-	if l.rush != nil {
-		l.rush.coming.Add(1)
-	}
-	return &crowdConn{Conn: c, from: l}
 }
 
 // first is the first in line, where it may come in now; nil where nobody may. Who has
@@ -157,7 +149,7 @@ func (l *crowdListener) first() net.Conn {
 			l.linger()
 		}
 		if in {
-			return l.enter(w.conn)
+			return &crowdConn{Conn: w.conn, from: l}
 		}
 		l.rush.count()
 		l.shed(w.conn, rushAnswer, l.turns, func() { l.open.Add(-1) }) // it keeps its place until then
@@ -268,23 +260,8 @@ type crowdConn struct {
 
 // Close implements net.Conn.
 func (c *crowdConn) Close() error {
-	c.once.Do(func() {
-		c.from.open.Add(-1)
-		c.first()
-	})
+	c.once.Do(func() { c.from.open.Add(-1) })
 	return c.Conn.Close()
-}
-
-// first says whether this is the first request on it, or it ends without one: whichever
-// asks first.
-func (c *crowdConn) first() bool {
-	if c.used.Swap(true) {
-		return false
-	}
-	if r := c.from.rush; r != nil {
-		r.coming.Add(-1)
-	}
-	return true
 }
 
 // NetConn is the connection itself.

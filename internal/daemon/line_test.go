@@ -118,9 +118,6 @@ func TestWhoCameFirstIsLetInFirst(t *testing.T) {
 			n++
 		}
 	}
-	if n := w.rush.coming.Load(); n != 10 {
-		t.Errorf("%d are coming", n)
-	}
 	if _, turned := w.rush.seen(time.Now()); turned != 0 {
 		t.Errorf("%d were turned away", turned)
 	}
@@ -286,36 +283,5 @@ func TestTheLineOutlastsAFailureThatPasses(t *testing.T) {
 		if got := w.who(clients); got != n {
 			t.Fatalf("%d. is client %d", n, got)
 		}
-	}
-}
-
-// Who was let in counts as inside until it has asked for something, or has left.
-func TestWhoWasLetInCounts(t *testing.T) {
-	w := newRow(t, 1000, time.Now().Add(time.Hour))
-	w.rush.inside.Store(0)
-	for range fewInside + 5 {
-		w.come()
-	}
-	var in []net.Conn
-	for range fewInside {
-		in = append(in, <-w.let)
-	}
-	select {
-	case <-w.let:
-		t.Error("one more came in")
-	case <-time.After(20 * rushWait): // nothing can tell that nobody will
-	}
-	in[0].Close()
-	if !in[1].(*crowdConn).first() || in[1].(*crowdConn).first() {
-		t.Error("its first request is none, or its second is one")
-	}
-	for range 2 {
-		<-w.let
-	}
-	for _, c := range in {
-		c.Close()
-	}
-	if n := w.rush.coming.Load(); n > 5 {
-		t.Errorf("%d are coming still", n)
 	}
 }

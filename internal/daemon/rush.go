@@ -47,7 +47,6 @@ type rush struct {
 	turns  float64 // how many connections may be turned away in a second
 	log    *slog.Logger
 	inside atomic.Int64 // requests under way
-	coming atomic.Int64 // connections that were let in and have not asked for anything yet
 	behind atomic.Bool  // requests are let in by batches: since is not zero
 
 	mu     sync.Mutex
@@ -59,6 +58,7 @@ type rush struct {
 	last   time.Time // when a sounding was late, or somebody not let in, last
 	batch  int
 	places int       // left of this batch
+	came   int64     // how many were let in since a sounding returned, which goes their way
 	short  bool      // they were not enough
 	turned int64     // how many were turned away, in all
 	before int64     // of those, in former rushes
@@ -103,17 +103,20 @@ func (r *rush) enter(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.look(now)
+	switch {
+	case r.since.IsZero():
+		return true
 	// Who has just been let in counts, too: before the first of them is served a thousand
 	// could come in at once.
-	if r.since.IsZero() || r.inside.Load()+r.coming.Load() < fewInside {
-		return true
-	}
-	if r.places > 0 {
+	case r.inside.Load()+r.came < fewInside:
+	case r.places > 0:
 		r.places--
-		return true
+	default:
+		r.short, r.last = true, now
+		return false
 	}
-	r.short, r.last = true, now
-	return false
+	r.came++
+	return true
 }
 
 // on says whether it has gone on for so long that who is not let in is turned away.
@@ -216,5 +219,5 @@ func (r *rush) echo(now time.Time) {
 	if r.short && took < lateAfter/2 {
 		r.batch = min(mostBatch, r.batch+r.batch/4)
 	}
-	r.places, r.short = r.batch, false
+	r.places, r.short, r.came = r.batch, false, 0
 }

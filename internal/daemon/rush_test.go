@@ -115,6 +115,25 @@ func TestARushLetsInWhatCanBeServed(t *testing.T) {
 	}
 }
 
+// Who was let in counts as inside until a sounding has gone the same way; then only what
+// is under way does, however many connections stand open for nothing.
+func TestWhoWasLetInCountsUntilTheNextSounding(t *testing.T) {
+	r := newTide(t)
+	r.let(0, 1, 1, false)
+	r.let(lateAfter+1, 1, 0, false)
+	r.inside.Store(0)
+	r.let(0, 1000, fewInside, false)
+	r.back(time.Millisecond)
+	r.let(0, 1000, fewInside+r.batch, false)
+	r.let(soundEvery, 1, 0, false)
+	r.back(0)
+	r.inside.Store(fewInside - 1)
+	r.let(0, 1000, 1+r.batch, false)
+	if want := firstBatch * 5 / 4; r.batch != want {
+		t.Errorf("batches of %d and not %d", r.batch, want)
+	}
+}
+
 // One burst is not turned away, however late it is. What goes on is, after the grace;
 // and soon after it is over, everybody comes in again.
 func TestARushTurnsAwayAfterItsGrace(t *testing.T) {

@@ -40,7 +40,7 @@ func newcomer(q *http.Request) bool {
 	c, _ := q.Context().Value(connName{}).(net.Conn)
 	for {
 		if k, ok := c.(*crowdConn); ok {
-			return k.first()
+			return !k.used.Swap(true)
 		}
 		outer, ok := c.(interface{ NetConn() net.Conn })
 		if !ok {
