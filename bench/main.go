@@ -99,7 +99,7 @@ type sizes struct {
 }
 
 var (
-	whole = sizes{busy: 2 * time.Second, paced: 2500 * time.Millisecond, warm: 2000, streams: 200, deltas: 100, rounds: 2, held: 2000, settle: time.Second, large: 40, body: 8 << 20}
+	whole = sizes{busy: 2 * time.Second, paced: 5 * time.Second, warm: 2000, streams: 200, deltas: 100, rounds: 2, held: 2000, settle: time.Second, large: 40, body: 8 << 20}
 	brief = sizes{busy: 150 * time.Millisecond, paced: 150 * time.Millisecond, warm: 50, streams: 40, deltas: 25, rounds: 1, held: 50, settle: 50 * time.Millisecond, large: 3, body: 8 << 20}
 )
 

@@ -101,7 +101,8 @@ func busy(b *bench, c contender, p *process) (outcome, error) {
 func delay(b *bench, c contender, p *process) (outcome, error) {
 	var o outcome
 	body := load.Body(c.model, false)
-	o.count(load.Warm(p.to, [][]byte{p.to.Request(body)}, b.sizes.warm/10, 4))
+	// At this rate a process that has just begun is at its beginning for seconds.
+	o.count(load.Warm(p.to, [][]byte{p.to.Request(body)}, b.sizes.warm/2, 4))
 	m := b.meter(p)
 	a := load.Paced(p.to, b.upstream, body, perSecond, b.sizes.paced)
 	o.Others = m.Stop().Others
