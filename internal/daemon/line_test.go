@@ -67,6 +67,32 @@ func (w *row) come() net.Conn {
 	return dial(w.t, w.Addr().String())
 }
 
+// stand has so many clients come, and waits until so many of them are in line.
+func (w *row) stand(come int, inLine int64) (clients []net.Conn) {
+	w.t.Helper()
+	for range come {
+		clients = append(clients, w.come())
+	}
+	for end := time.Now().Add(time.Minute); w.open.Load() < inLine; runtime.Gosched() {
+		if time.Now().After(end) {
+			w.t.Fatalf("%d stand in line", w.open.Load())
+		}
+	}
+	return clients
+}
+
+// farewell closes the listener, of which all in line and its caller must be told.
+func (w *row) farewell(clients []net.Conn) {
+	w.t.Helper()
+	w.Listener.Close()
+	for _, c := range clients {
+		refused(w.t, c)
+	}
+	if err := <-w.ended; !errors.Is(err, net.ErrClosed) {
+		w.t.Error(err)
+	}
+}
+
 // places lets so many in.
 func (w *row) places(n int) {
 	w.rush.mu.Lock()
@@ -154,15 +180,7 @@ func TestWhoStandsInLineForTooLongIsTurnedAway(t *testing.T) {
 func TestTheLineIsBounded(t *testing.T) {
 	const most = 20
 	w := newRow(t, most, time.Now().Add(time.Hour))
-	var clients []net.Conn
-	for range most {
-		clients = append(clients, w.come())
-	}
-	for end := time.Now().Add(time.Minute); w.open.Load() < most/mostWaiting; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d stand in line", w.open.Load())
-		}
-	}
+	clients := w.stand(most, most/mostWaiting)
 	for n := range most {
 		if n := w.open.Load(); n > most/mostWaiting+int64(n) {
 			t.Fatalf("%d are in, or in line", n)
@@ -177,22 +195,8 @@ func TestTheLineIsBounded(t *testing.T) {
 // Where nobody is let in any more, who stands in line is told to come again.
 func TestTheLineIsToldOfTheEnd(t *testing.T) {
 	w := newRow(t, 100, time.Now().Add(time.Hour))
-	var clients []net.Conn
-	for range 5 {
-		clients = append(clients, w.come())
-	}
-	for end := time.Now().Add(time.Minute); w.open.Load() < 5; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d stand in line", w.open.Load())
-		}
-	}
-	w.Listener.Close()
-	for _, c := range clients {
-		refused(t, c)
-	}
-	if err := <-w.ended; !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
+	clients := w.stand(5, 5)
+	w.farewell(clients)
 }
 
 // Those who stand in line are told of the end although nobody else is taken in who
@@ -200,22 +204,8 @@ func TestTheLineIsToldOfTheEnd(t *testing.T) {
 func TestAFullLineIsToldOfTheEnd(t *testing.T) {
 	const most = 10
 	w := newRow(t, most, time.Now().Add(time.Hour))
-	var clients []net.Conn
-	for range most / mostWaiting {
-		clients = append(clients, w.come())
-	}
-	for end := time.Now().Add(time.Minute); w.open.Load() < most/mostWaiting; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d stand in line", w.open.Load())
-		}
-	}
-	w.Listener.Close()
-	for _, c := range clients {
-		refused(t, c)
-	}
-	if err := <-w.ended; !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
+	clients := w.stand(most/mostWaiting, most/mostWaiting)
+	w.farewell(clients)
 }
 
 // However few may be told at once in a rush, all who stand in line are told of its end.
@@ -224,21 +214,11 @@ func TestALongLineIsToldOfTheEnd(t *testing.T) {
 	for range turnedAtOnce {
 		w.turns <- struct{}{} // others are being turned away
 	}
-	var clients []net.Conn
-	for range 5 {
-		c := w.come()
-		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		clients = append(clients, c)
-	}
-	for end := time.Now().Add(time.Minute); w.open.Load() < 5; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d stand in line", w.open.Load())
-		}
-	}
-	w.Listener.Close()
+	clients := w.stand(5, 5)
 	for _, c := range clients {
-		refused(t, c)
+		_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	}
+	w.farewell(clients)
 }
 
 // A failing is a listener that can accept nobody for once, as where there are too few
@@ -267,15 +247,7 @@ func TestTheLineOutlastsAFailureThatPasses(t *testing.T) {
 	}
 	l := failing{clientListener{inner}, make(chan struct{}, 1), make(chan struct{})}
 	w := newRowAt(t, l, 100, time.Now().Add(time.Hour))
-	var clients []net.Conn
-	for range 3 {
-		clients = append(clients, w.come())
-	}
-	for end := time.Now().Add(time.Minute); w.open.Load() < 3; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d stand in line", w.open.Load())
-		}
-	}
+	clients := w.stand(3, 3)
 	l.fail <- struct{}{}
 	<-l.failed
 	for n := range clients {
