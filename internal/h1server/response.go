@@ -437,8 +437,8 @@ func (x *response) SetWriteDeadline(t time.Time) error {
 
 // bound sees to the deadline of a write that is about to begin.
 func (x *response) bound() {
-	if early := x.by.Sub(x.conn.within); early >= 0 && early < moment && !x.conn.within.IsZero() {
-		return // as good as there
+	if early := x.by.Sub(x.conn.within); early >= 0 && early < moment {
+		return // as good as there; or there is none, nor any wanted
 	}
 	patience := time.Duration(0)
 	if !x.by.IsZero() {
