@@ -51,7 +51,8 @@ type Freeze struct {
 	Until  time.Time `json:"until"` // the first moment at which it is over
 	Reason string    `json:"reason,omitempty"`
 	By     By        `json:"by"`
-	// From is the instance that it comes from; "" is this one.
+	// From is the instance that it comes from; "" is this one, and so is its own name
+	// where the store had to tell it (see Board.echo).
 	From string `json:"from,omitempty"`
 	// Length is how long it was meant to last, in nanoseconds where it is
 	// saved; the measure for the next one (see Again).

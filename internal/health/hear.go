@@ -44,6 +44,28 @@ func (b *Board) hear(c Change, now time.Time) (Freeze, bool) {
 	return c.Freeze, took
 }
 
+// echo applies what the store took from this instance, where others have been heard
+// since it was done here: the store has put them in order, and they were before it.
+func (b *Board) echo(c Change, now time.Time) {
+	b.mu.Lock()
+	var woken chan struct{}
+	e := b.entries[c.Key]
+	switch {
+	case e == nil:
+	case c.News == Thawed && e.freeze.From != "" && e.thawedBy(c, now):
+		if e.standing(now) == Frozen {
+			woken = b.takeChanged()
+		}
+		e.clear()
+	case c.News == Froze && (e.freeze.From != "" || e.standing(now) != Frozen):
+		if b.hearFreeze(c, now) {
+			woken = b.takeChanged()
+		}
+	}
+	b.mu.Unlock()
+	wake(woken)
+}
+
 // room notes that there may be room where another instance's leases kept out.
 func (b *Board) room(now time.Time) {
 	b.mu.Lock()
@@ -81,10 +103,11 @@ func (b *Board) hearFreeze(c Change, now time.Time) bool {
 	return true
 }
 
-// thawedBy tells whether a thaw elsewhere ends what stands here: not a freeze that
-// is younger, nor a person's where nobody but a success has lifted it.
+// thawedBy tells whether a thaw that the store tells of ends what stands here: not a
+// freeze of this instance's that is younger (of what was heard, what is heard first is
+// older), nor a person's where nobody but a success has lifted it.
 func (e *entry) thawedBy(c Change, now time.Time) bool {
-	if e.freeze.Until.IsZero() || e.freeze.Since.After(c.At) {
+	if e.freeze.Until.IsZero() || e.freeze.From == "" && e.freeze.Since.After(c.At) {
 		return false
 	}
 	return c.By == Person || e.freeze.By != Person || e.standing(now) != Frozen

@@ -1,6 +1,9 @@
 package health
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // maxOutbox bounds the news that wait to be told. More than that happens only while
 // the store is away; then the oldest are the ones that matter least.
@@ -15,20 +18,24 @@ type letter struct {
 }
 
 // An outbox is the queue of what a board has to tell, in order. Posting never
-// blocks: a board posts while it is locked.
+// blocks: a board posts while it is locked. One goroutine sends.
 type outbox struct {
 	mu      sync.Mutex
 	letters []letter
+	sending bool          // the first one; it stays here until it has been told
 	dropped int64         // letters that were never told
 	filled  chan struct{} // capacity 1: there may be letters
 }
 
 func newOutbox() *outbox { return &outbox{filled: make(chan struct{}, 1)} }
 
-// post adds a letter, in the place of the oldest if it must.
+// post adds a letter, in the place of the oldest that is not being sent if it must.
 func (o *outbox) post(l letter) {
 	o.mu.Lock()
 	if len(o.letters) == maxOutbox {
+		if o.sending {
+			o.letters[1] = o.letters[0]
+		}
 		o.letters = o.letters[1:]
 		o.dropped++
 	}
@@ -44,28 +51,41 @@ func (o *outbox) nudge() {
 	}
 }
 
-// take hands over all letters.
-func (o *outbox) take() []letter {
+// next is the oldest letter, to be sent, and false where there is none.
+func (o *outbox) next() (letter, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	all := o.letters
-	o.letters = nil
-	return all
-}
-
-// putBack returns letters that could not be told, before those posted since.
-func (o *outbox) putBack(ls []letter) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	all := append(ls[:len(ls):len(ls)], o.letters...)
-	if over := len(all) - maxOutbox; over > 0 {
-		all = all[over:]
-		o.dropped += int64(over)
+	if len(o.letters) == 0 {
+		return letter{}, false
 	}
-	o.letters = all
+	o.sending = true
+	return o.letters[0], true
 }
 
-// lost is how many letters were dropped, and waiting how many are not told yet.
+// sent ends the sending of the letter from next, which stays unless it was told.
+func (o *outbox) sent(told bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sending = false
+	if !told {
+		return
+	}
+	o.letters[0] = letter{} // its texts go now
+	if o.letters = o.letters[1:]; len(o.letters) == 0 {
+		o.letters = nil
+	}
+}
+
+// holds says whether a freeze or thaw of k is still to be told.
+func (o *outbox) holds(k Key) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(o.letters, func(l letter) bool {
+		return l.news == Froze && l.freeze.Key == k || l.news == Thawed && l.key == k
+	})
+}
+
+// count is how many letters were dropped, and how many are not told yet.
 func (o *outbox) count() (lost int64, waiting int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

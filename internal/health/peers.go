@@ -137,6 +137,12 @@ func (p *Peers) hear(c Change) {
 	case Gone:
 		p.board.orphan(func(name string) bool { return name == c.From }, now)
 	default:
+		if c.From == p.name {
+			if !p.out.holds(c.Key) { // else it is old news
+				p.board.echo(c, now)
+			}
+			return
+		}
 		if f, took := p.board.hear(c, now); took && p.heard != nil {
 			p.heard(f)
 		}
@@ -202,15 +208,13 @@ func (p *Peers) tell(ctx context.Context) {
 	}
 }
 
-// deliver tells what is in the outbox, in order. What cannot be told goes back; the
-// next success of any kind tries again.
+// deliver tells what is in the outbox, in order. What cannot be told stays; the next
+// success of any kind tries again.
 func (p *Peers) deliver(ctx context.Context) {
-	for letters := p.out.take(); len(letters) > 0; letters = p.out.take() {
-		for i, l := range letters {
-			if err := p.send(ctx, l); err != nil {
-				p.out.putBack(letters[i:])
-				return
-			}
+	for l, more := p.out.next(); more; l, more = p.out.next() {
+		err := p.send(ctx, l)
+		if p.out.sent(err == nil); err != nil {
+			return
 		}
 	}
 }

@@ -491,3 +491,70 @@ func TestNewsThatWaitAreBoundedAndCounted(t *testing.T) {
 		}
 	})
 }
+
+// late is a store that takes thaws only from a moment on.
+type late struct {
+	health.Store
+	from chan struct{}
+}
+
+func (s *late) Drop(ctx context.Context, k health.Key, by health.By) error {
+	select {
+	case <-s.from:
+		return s.Store.Drop(ctx, k, by)
+	default:
+		return context.DeadlineExceeded
+	}
+}
+
+// A person's thaw waits to be told while another instance tells its freeze again, to a
+// store that has forgotten it.
+func TestAThawThatWasToldLateHoldsWhereItWasMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := new(healthtest.Hub)
+		store := &late{hub.Store("instance-1"), make(chan struct{})}
+		a, b := join(t, hub.Store("instance-0"), "instance-0"), join(t, store, "instance-1")
+		defer a.leave()
+		defer b.leave()
+		pass(2 * time.Second)
+		a.Freeze(key, health.Freeze{Length: time.Hour, By: health.Rule}, time.Now())
+		pass(time.Second)
+		standing(t, b, health.Frozen)
+		b.Thaw(key, time.Now())
+		hub.Flush()
+		pass(2 * time.Second)
+		standing(t, b, health.Frozen) // the store knows nothing else
+		close(store.from)
+		pass(5 * time.Second)
+		standing(t, a, health.Ready)
+		standing(t, b, health.Ready)
+		if b.Peers.Status().Waiting > 0 || len(b.heard) != 2 {
+			t.Errorf("%+v, heard %v", b.Peers.Status(), b.heard)
+		}
+	})
+}
+
+// A freeze that waits to be told outlives an older thaw of another instance's that comes
+// late.
+func TestAFreezeHoldsWhereItWasMadeAfterAnOlderThaw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub := new(healthtest.Hub)
+		ms, end := members(t, hub, 2)
+		defer end()
+		ms[0].Freeze(key, health.Freeze{Length: time.Hour, By: health.Rule}, time.Now())
+		pass(time.Second)
+		hub.Cut("instance-1", true)
+		pass(time.Second)
+		ms[0].Thaw(key, time.Now())
+		pass(time.Second)
+		ms[1].Thaw(key, time.Now())
+		ms[1].Freeze(key, health.Freeze{Length: time.Hour, By: health.Person}, time.Now())
+		hub.Cut("instance-1", false)
+		pass(5 * time.Second)
+		for _, m := range ms {
+			if f := standing(t, m, health.Frozen); f.By != health.Person {
+				t.Errorf("%s has %+v", m.name, f)
+			}
+		}
+	})
+}

@@ -25,9 +25,11 @@ type Store interface {
 	// Try tells that the trial of k has begun in this instance (on), or is over.
 	Try(ctx context.Context, k Key, on bool) error
 	// Watch calls told, one call at a time, with what the store holds and then
-	// Known, again every few seconds, and with the changes that others make as they
-	// make them, never with this instance's own. It connects again by itself, says
-	// so when the store is Lost, and returns when ctx is done.
+	// Known, again every few seconds, and with the changes as they are made. Freezes
+	// and thaws are told in the order in which the store took them, this instance's
+	// own among them: who did what others undid at the same moment learns which was
+	// last. Of the rest, what it did itself is not told. It connects again by itself,
+	// says so when the store is Lost, and returns when ctx is done.
 	Watch(ctx context.Context, told func(Change))
 	// Count tells what this instance had of limited keys, and then asks for leases;
 	// the grants are in the order of the asks.

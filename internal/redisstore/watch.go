@@ -226,9 +226,9 @@ func (l *listener) message(text string) {
 	l.tell(n)
 }
 
-// tell tells news of another instance.
+// tell tells news, but for this instance's own that are no freezes and thaws.
 func (l *listener) tell(n news) {
-	if n.From == l.name || n.Key == "" && n.News != "room" && n.News != "gone" {
+	if n.From == l.name && n.News != "froze" && n.News != "thawed" || n.Key == "" && n.News != "room" && n.News != "gone" {
 		return
 	}
 	now := time.Now()

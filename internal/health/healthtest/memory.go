@@ -117,11 +117,12 @@ func (m *memory) enter() (leave func(), err error) {
 	return m.hub.mu.Unlock, nil
 }
 
-// tell gives news to everybody else. The hub is locked.
+// tell gives news to everybody else, and freezes and thaws to who made them too. The hub
+// is locked.
 func (m *memory) tell(c health.Change, rev int) {
 	c.From = m.name
 	for w := range m.hub.watchers {
-		if w.name == m.name {
+		if w.name == m.name && c.News != health.Froze && c.News != health.Thawed {
 			continue
 		}
 		select {
@@ -286,7 +287,7 @@ func (m *memory) all(known map[health.Key]seen, told func(health.Change)) {
 		keys[k] = true
 		before := known[k]
 		known[k] = seen{r.rev, r.trial}
-		if r.from != m.name && r.rev != before.rev {
+		if r.rev != before.rev {
 			c := health.Change{News: health.Froze, Key: k, From: r.from, Freeze: r.freeze}
 			if r.freeze.Until.IsZero() {
 				c = health.Change{News: health.Thawed, Key: k, From: r.from, By: r.by, At: r.at}
