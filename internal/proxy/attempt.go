@@ -173,14 +173,20 @@ var (
 	unsigned     = []string{""}
 )
 
-// anew is the request with its body, for net/http.
+// errUnread is how net/http says that an upstream has not looked at a request, which may
+// be sent again.
+var errUnread = errors.New("the upstream has not looked at the request")
+
+// anew is the request with its body, for net/http. Sending it again is not left to that:
+// over HTTP/2 it would look at the body while the stream that was given up still reads
+// it. It asks for the body again where it would send it, and only there.
 func (o *outgoing) anew(ctx context.Context) *http.Request {
 	r := o.Request.WithContext(ctx)
 	if r.ContentLength == 0 {
 		r.Body = http.NoBody
 		return r
 	}
-	r.GetBody = func() (io.ReadCloser, error) { return o.body(), nil }
+	r.GetBody = func() (io.ReadCloser, error) { return nil, errUnread }
 	r.Body = o.body()
 	return r
 }
@@ -345,7 +351,7 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 		send = wires.anew
 	}
 	resp, err := send(out.anew(traced))
-	if err != nil && m.died(clock) && !streamReset(err) || m.tired(resp) {
+	if errors.Is(err, errUnread) || err != nil && m.died(clock) && !streamReset(err) || m.tired(resp) {
 		resp, err = wires.anew(out.anew(traced))
 	}
 	if err != nil {
@@ -359,8 +365,7 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 }
 
 // streamReset says that an upstream has ended one stream of HTTP/2: its connection
-// lives, and so does whoever read the request. What was refused unread, net/http has
-// sent again by itself.
+// lives, and so does whoever read the request. What was refused unread is errUnread.
 func streamReset(err error) bool {
 	_, is := errors.AsType[streamError](err)
 	return is

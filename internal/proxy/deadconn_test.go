@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -180,6 +181,8 @@ func unharmed(t *testing.T, r *rig) {
 // none of a decent server's does. Its script answers the n-th stream of a connection.
 type h2Server struct {
 	script func(c *h2Conn, n int, stream uint32)
+	// begun sees a stream before its body has come; nil = nobody does.
+	begun func(c *h2Conn, stream uint32)
 
 	mu   sync.Mutex
 	seen []string // the bodies of streams that were answered
@@ -244,6 +247,9 @@ func (s *h2Server) serve(raw net.Conn) {
 			c.frame(h2Ping, h2Ack, 0, payload)
 		case kind == h2Headers:
 			c.body[stream] = new(bytes.Buffer)
+			if s.begun != nil {
+				s.begun(c, stream)
+			}
 		case kind == h2Data:
 			c.body[stream].Write(payload)
 		}
@@ -341,6 +347,67 @@ func TestADeadHTTP2ConnectionIsNoOutage(t *testing.T) {
 		defer s.mu.Unlock()
 		equal(t, "answered", len(s.seen), 20)
 	})
+}
+
+// A connection that says goodbye while a request's body is being written, to a new
+// connection's first request too: the body goes out whole on another, from its beginning,
+// and nothing reads it twice at once.
+func TestAGoodbyeWithinABodyIsNoOutage(t *testing.T) {
+	last := map[*h2Conn]bool{} // belongs to the server's lock
+	var s *h2Server
+	s, url, trust := startH2(t, func(c *h2Conn, _ int, stream uint32) {
+		s.mu.Lock()
+		gone := last[c]
+		s.mu.Unlock()
+		if !gone {
+			c.answer(stream)
+		}
+	})
+	var conns atomic.Int64
+	s.begun = func(c *h2Conn, stream uint32) {
+		s.mu.Lock()
+		_, known := last[c]
+		if !known {
+			last[c] = conns.Add(1)%2 == 1
+		}
+		bye := last[c]
+		s.mu.Unlock()
+		if bye {
+			c.goAway(0) // and no more: what ends at once may not be heard
+		}
+	}
+	u2 := play(t, page("application/json", okChat))
+	r := trusting(t, over("server: {auto_hedge_threshold: 1}", url, u2.URL()), trust)
+	body := `{"model":"vm","messages":[{"role":"user","content":"` + strings.Repeat("0123456789", 3_000) + `"}]}`
+	for range 40 {
+		r.is(r.post(chatPath, body), 200, okChat)
+		r.handler.transports.CloseIdle()
+	}
+	uncalled(t, u2)
+	unharmed(t, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	want := strings.Replace(body, `"vm"`, `"m1"`, 1)
+	if len(s.seen) != 40 || slices.ContainsFunc(s.seen, func(b string) bool { return b != want }) {
+		t.Errorf("the upstream answered %d requests", len(s.seen))
+	}
+}
+
+// An upstream that looks at no request is asked once more, over a new connection, and
+// then it is a failure like others.
+func TestAnUpstreamThatRefusesEverythingUnread(t *testing.T) {
+	var streams atomic.Int64
+	_, url, trust := startH2(t, func(c *h2Conn, _ int, stream uint32) {
+		streams.Add(1)
+		c.frame(h2Reset, 0, stream, []byte{0, 0, 0, 7 /* REFUSED_STREAM */})
+	})
+	u2 := play(t, page("application/json", okChat))
+	r := trusting(t, over("rules: []", url, u2.URL()), trust)
+	r.is(r.post(chatPath, chatBody("vm", false)), 200, okChat)
+	rec := r.settle()[0]
+	if len(rec.Tries) != 2 || rec.Tries[0].Class != "network" || !strings.Contains(rec.Tries[0].Text, "not looked at") || streams.Load() != 2 {
+		t.Errorf("%d streams, booked %+v", streams.Load(), rec.Tries)
+	}
 }
 
 // A host that cannot be reached is left in time: case 52 on real sockets. The black
