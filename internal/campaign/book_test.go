@@ -57,6 +57,7 @@ type arrival struct {
 	token     string
 	fault     string
 	at        time.Time
+	conn      int
 
 	mu     sync.Mutex
 	sealed bool   // nobody looks at it any more
@@ -131,7 +132,7 @@ func (b *book) arrive(h *host, r drill.Request) (*asked, *arrival) {
 	}
 	b.mu.Lock()
 	b.arrivals++
-	a := &arrival{candidate: c, number: b.arrivals, at: now}
+	a := &arrival{candidate: c, number: b.arrivals, at: now, conn: r.Conn}
 	for _, f := range b.freezes[c] {
 		end := f.to
 		if !f.rm.IsZero() && f.rm.Before(end) {
@@ -233,12 +234,12 @@ func (b *book) settle() {
 				per[a.candidate]--
 			}
 			per[a.candidate]++
-			trail += fmt.Sprintf("\n  %s %s, died %v", a.candidate.name, a.fault, a.died)
+			trail += fmt.Sprintf("\n  %s %s, %v after it was asked, on connection %d, died %v", a.candidate.name, a.fault, a.at.Sub(q.start), a.conn, a.died)
 			a.mu.Unlock()
 		}
 		n := len(q.arrivals)
 		if q.attempts >= 0 && n-excused > q.attempts {
-			b.figures.violate("after release", "%s: its answer tells of %d attempts, and upstreams saw %d, of which %d died:%s", q.id, q.attempts, n, excused, trail)
+			b.figures.violate("after release", "%s: its answer tells of %d attempts, and upstreams saw %d, of which %d died; it was over after %v:%s", q.id, q.attempts, n, excused, q.doneAt.Sub(q.start), trail)
 		}
 		if m := q.served; m != nil {
 			most := m.perCandidate

@@ -8,24 +8,32 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
+	"understudy/internal/control"
 )
 
 // maxScrapes is how many may run at once: each reads a whole View.
 const maxScrapes = 8
 
-// A scrape answers with what a registry has, in Prometheus' text format, which every
-// scraper reads. The library's own handler offers protobuf and zstd too, and has more
-// bytes in the program than the whole of this package.
+// A scrape answers with a page of metrics.
 type scrape struct {
-	from    prometheus.Gatherer
+	page    func() *exposition
 	running chan struct{} // one element per scrape
 	zippers sync.Pool     // of *gzip.Writer: one takes nearly a megabyte
 }
 
-func newScrape(from prometheus.Gatherer) *scrape {
-	return &scrape{from: from, running: make(chan struct{}, maxScrapes),
+// metricsHandler serves the metrics of the program, of its runtime and of its process.
+func metricsHandler(c *control.Control) http.Handler {
+	return newScrape(func() *exposition {
+		e, v := new(exposition), c.View()
+		expose(&v, e)
+		exposeRuntime(e)
+		exposeProcess(e)
+		return e
+	})
+}
+
+func newScrape(page func() *exposition) *scrape {
+	return &scrape{page: page, running: make(chan struct{}, maxScrapes),
 		zippers: sync.Pool{New: func() any { return gzip.NewWriter(nil) }}}
 }
 
@@ -38,12 +46,8 @@ func (s *scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sendError(w, http.StatusServiceUnavailable, "too many scrapes at once")
 		return
 	}
-	families, err := s.from.Gather()
-	if err != nil {
-		sendError(w, http.StatusInternalServerError, err.Error())
-		return
-	}
-	w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	page := s.page()
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	w.Header().Add("Vary", "Accept-Encoding")
 	to := io.Writer(w)
 	if takesGzip(r.Header) {
@@ -51,16 +55,12 @@ func (s *scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		z := s.zippers.Get().(*gzip.Writer)
 		z.Reset(w)
 		defer func() {
-			_ = z.Close() // the scraper has left
+			_ = z.Close() // as below
 			s.zippers.Put(z)
 		}()
 		to = z
 	}
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(to, f); err != nil {
-			return // the same
-		}
-	}
+	_, _ = page.WriteTo(to) // the scraper has left
 }
 
 // takesGzip says whether a client asks for gzip (RFC 9110, 12.5.3). One that takes just
