@@ -19,12 +19,21 @@ func (d *Daemon) newArchive(cfg *config.Config) *archive.Archive {
 	})
 }
 
-// openArchive gives the ledger what the archive holds, and has every request noted
-// from here on.
+// openArchive has every request noted from here on, and the ledger given what the
+// archive holds: beside the first requests, which need not wait for it (who looks at the
+// statistics does), and before them in an heir, whose former process ends only once all
+// is well here.
 func (d *Daemon) openArchive() {
-	d.archive.Open(context.Background())
 	d.ledger.Tap(d.archive.Offer)
+	d.writing.open()
+	if d.options.Heir != nil {
+		<-d.writing.opened
+	}
 }
+
+// Restored is closed once the statistics hold what the archive does, or it has proved to
+// be out of reach for now.
+func (d *Daemon) Restored() <-chan struct{} { return d.writing.opened }
 
 // kept is how much of the request log a configuration keeps.
 func kept(cfg *config.Config) archive.Limits {

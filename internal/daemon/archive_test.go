@@ -80,6 +80,7 @@ func TestTheArchiveOutlivesTheProcess(t *testing.T) {
 	path, state := configuration(t, "")
 	for i := range 3 {
 		l := begin(t, path)
+		<-l.Restored()
 		if got := l.Handler().Ledger().Totals(); got.Requests != int64(3*i) || got.InFlight != 0 {
 			t.Errorf("life %d begins with %+v", i, got)
 		}
@@ -108,6 +109,24 @@ func TestTheArchiveOutlivesTheProcess(t *testing.T) {
 	}
 }
 
+// Nobody waits for the archive: what is asked while it is opened is added to what it
+// holds.
+func TestRequestsDoNotWaitForTheArchive(t *testing.T) {
+	path, state := configuration(t, "")
+	for i := range 5 {
+		l := begin(t, path)
+		l.ask(2)
+		<-l.Restored()
+		if got := l.Handler().Ledger().Totals(); got.Requests != int64(2*(i+1)) || got.Successes != got.Requests {
+			t.Errorf("life %d ends with %+v", i, got)
+		}
+		l.end()
+		if ids := read(t, path, state); len(ids) != 2*(i+1) {
+			t.Errorf("life %d leaves %v", i, ids)
+		}
+	}
+}
+
 func TestAReloadChangesHowMuchIsKept(t *testing.T) {
 	path, state := configuration(t, "request_log: {keep: 4}")
 	l := begin(t, path)
@@ -128,6 +147,7 @@ func TestAReloadChangesHowMuchIsKept(t *testing.T) {
 		t.Errorf("%v are kept", ids)
 	}
 	l = begin(t, path)
+	<-l.Restored()
 	if got := l.Handler().Ledger().Totals().Requests; got != 7 {
 		t.Errorf("%d requests", got)
 	}

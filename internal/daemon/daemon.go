@@ -345,6 +345,7 @@ func (d *Daemon) Started() time.Time { return d.started }
 // Close gives up a daemon that was opened and is not to be served.
 func (d *Daemon) Close() {
 	d.unlisten()
+	<-d.writing.opened
 	d.archive.Reader().Close()
 	d.lock.release()
 }
@@ -374,7 +375,10 @@ func (d *Daemon) Serve(ctx, now context.Context) error {
 	wg.Go(func() { serve(d.serveProxy) })
 	if d.adminServer != nil {
 		d.adminServer.BaseContext = func(net.Listener) context.Context { return running }
-		wg.Go(func() { serve(d.serveAdmin) })
+		wg.Go(func() {
+			<-d.writing.opened // nobody is shown statistics that are not there yet
+			serve(d.serveAdmin)
+		})
 	}
 	if d.options.Heir != nil {
 		wg.Go(d.succeed) // the former process tells the service manager

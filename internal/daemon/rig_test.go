@@ -97,6 +97,7 @@ func (r *rig) open(options ...func(*Options)) {
 	}
 	r.Daemon, r.ended = d, make(chan error, 1)
 	r.t.Cleanup(d.Close)
+	<-d.Restored()
 }
 
 // serve starts serving; the test ends it, or its cleanup does.

@@ -10,8 +10,19 @@ import (
 // begins again.
 type writing struct {
 	archive *archive.Archive
+	opened  chan struct{} // closed when the file is open, or cannot be now
 	cancel  context.CancelFunc
 	ended   chan struct{}
+}
+
+// open opens the archive, which takes milliseconds, on a goroutine of its own.
+func (w *writing) open() {
+	opened := make(chan struct{})
+	w.opened = opened
+	go func() {
+		defer close(opened)
+		w.archive.Open(context.Background()) // ends within a moment
+	}()
 }
 
 // begin starts it.
@@ -21,6 +32,7 @@ func (w *writing) begin() {
 	w.cancel, w.ended = cancel, ended
 	go func() {
 		defer close(ended)
+		<-w.opened
 		w.archive.Run(ctx)
 	}()
 }
