@@ -23,6 +23,9 @@ func (p *process) read(pid int) {
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) == nil {
 		p.most = int64(min(limit.Cur, 1<<62))
 	}
+	if unix.Getrlimit(unix.RLIMIT_AS, &limit) == nil {
+		p.room = float64(limit.Cur)
+	}
 	stat, err := os.ReadFile(dir + "/stat")
 	if err != nil {
 		return

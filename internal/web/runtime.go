@@ -44,6 +44,7 @@ var (
 	processCPUFamily      = &family{"process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", nil}
 	processResidentFamily = &family{"process_resident_memory_bytes", "Resident memory size in bytes.", nil}
 	processVirtualFamily  = &family{"process_virtual_memory_bytes", "Virtual memory size in bytes.", nil}
+	processRoomFamily     = &family{"process_virtual_memory_max_bytes", "Maximum amount of virtual memory available in bytes.", nil}
 	processOpenFamily     = &family{"process_open_fds", "Number of open file descriptors; of handles on Windows.", nil}
 	processMaxFamily      = &family{"process_max_fds", "Maximum number of open file descriptors.", nil}
 	processStartFamily    = &family{"process_start_time_seconds", "Start time of the process since unix epoch in seconds.", nil}
@@ -102,19 +103,22 @@ func exposeRuntime(e *exposition) {
 type process struct {
 	cpu               time.Duration // user and system
 	resident, virtual int64         // bytes
+	room              float64       // bytes of virtual memory that it may have
 	open, most        int64         // descriptors
 	start             float64       // seconds since 1970
 }
 
+var unknownProcess = process{cpu: -1, resident: -1, virtual: -1, room: -1, open: -1, most: -1, start: -1}
+
 // exposeProcess gives the metrics of the process, as far as the system tells them.
 func exposeProcess(e *exposition) {
-	p := process{-1, -1, -1, -1, -1, -1}
+	p := unknownProcess
 	p.read(os.Getpid())
 	if p.cpu >= 0 {
 		e.counter(processCPUFamily, p.cpu.Seconds())
 	}
 	for f, v := range map[*family]float64{
-		processResidentFamily: float64(p.resident), processVirtualFamily: float64(p.virtual),
+		processResidentFamily: float64(p.resident), processVirtualFamily: float64(p.virtual), processRoomFamily: p.room,
 		processOpenFamily: float64(p.open), processMaxFamily: float64(p.most), processStartFamily: p.start,
 	} {
 		if v >= 0 {
