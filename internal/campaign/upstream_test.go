@@ -241,7 +241,7 @@ type gate struct {
 	net.Listener
 	mu    sync.Mutex
 	down  bool
-	kills [][2]time.Time // from and to
+	kills [][2]time.Time // from, and until when it was down; zero = it is
 	open  map[*gated]struct{}
 }
 
@@ -291,7 +291,7 @@ func reset(c *net.TCPConn) {
 func (g *gate) kill() {
 	g.mu.Lock()
 	g.down = true
-	from := time.Now()
+	g.kills = append(g.kills, [2]time.Time{time.Now()})
 	var all []*gated
 	for c := range g.open {
 		all = append(all, c)
@@ -300,23 +300,24 @@ func (g *gate) kill() {
 	for _, c := range all {
 		reset(c.TCPConn)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.kills = append(g.kills, [2]time.Time{from, time.Now()})
 }
 
 func (g *gate) revive() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.down {
+		g.kills[len(g.kills)-1][1] = time.Now()
+	}
 	g.down = false
 }
 
-// killed says whether it was within a time.
+// killed says whether it was down within a time. A request that had been read from a
+// connection before may still arrive then, and dies with it.
 func (g *gate) killed(from, to time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, k := range g.kills {
-		if !k[1].Before(from) && !k[0].After(to) {
+		if (k[1].IsZero() || !k[1].Before(from)) && !k[0].After(to) {
 			return true
 		}
 	}
