@@ -127,6 +127,15 @@ func TestClientModels(t *testing.T) {
 		{"/v1/realtime/calls?a=b;Mod%65l=oth%65r", `{"model":"vm"}`, 200, 403, 403},
 		{"/v1/realtime/calls?model=vm", `{"model":"vm"}`, 200, 200, 403},
 		{"/v1/chat/completions", `{"model":"vm","models":["other"]}`, 200, 403, 403},
+		{"/v1/chat/completions", `{"model":"vm","fallback_model":"other"}`, 200, 403, 403},
+		{"/v1/chat/completions", `{"model":"vm","context_window_fallbacks":[{"vm":["other"]}]}`, 200, 403, 403},
+		{"/v1/responses", `{"model":"vm","tools":[{"type":"image_generation","model":"other"}]}`, 200, 403, 403},
+		{"/v1/responses", `{"model":"vm","tools":[{"type":"function","parameters":{"properties":{"model":{"type":"string"}},"model":"no"}}]}`, 200, 200, 403},
+		// What is nothing of a model's, whatever its body says.
+		{"/v1/files", `{"model":"vm"}`, 200, 403, 403},
+		{"/v1/batches", `{"model":"vm"}`, 200, 403, 403},
+		{"/v1/organization/admin_api_keys", `{"model":"vm"}`, 200, 403, 403},
+		{"/v1/responses/resp_1/cancel", `{"model":"vm"}`, 200, 403, 403},
 		{"/v1/messages/batches", `{"model":"vm","requests":[{"params":{"model":"other"}}]}`, 200, 403, 403},
 		{"/v1/messages/batches", `{"model":"vm","requests":[{"params":{"model":"vm","messages":[{"model":"no"}]}}]}`, 200, 200, 403},
 		{"/v1/realtime/client_secrets", `{"model":"vm","session":{"model":"other"}}`, 200, 403, 403},
@@ -147,6 +156,18 @@ func TestClientModels(t *testing.T) {
 				t.Errorf("%s %s %s: somebody was called", client, c.path, c.body)
 			}
 		}
+	}
+	for _, method := range []string{"GET", "DELETE", "PUT", "PATCH", "HEAD", "FOO"} {
+		for _, path := range []string{"/v1/files/file-1", "/v1/chat/completions", "/v1/responses/resp_1"} {
+			before := u.Count()
+			got := r.send(drill.Query{Method: method, Path: path, Header: []string{"X-Api-Key", "client-key-some-0123456789"}, Body: []byte(`{"model":"vm"}`)})
+			if got.Status != 403 || u.Count() != before {
+				t.Errorf("%s %s: %d", method, path, got.Status)
+			}
+		}
+	}
+	if got := r.send(drill.Query{Method: "DELETE", Path: "/v1/models/vm", Header: []string{"X-Api-Key", "client-key-some-0123456789"}}); got.Status != 403 {
+		t.Errorf("a model may be deleted: %d", got.Status)
 	}
 	r.fails(ask("some", "/v1/messages", `{"model":"other"}`), 403, `"type":"permission_error"`)
 	r.fails(ask("some", "/v1beta/models/other:generateContent", `{}`), 403, `"status":"PERMISSION_DENIED"`)

@@ -185,6 +185,9 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 	if req.model == "" {
 		return refused("the request names no model, and this client key is for certain models only")
 	}
+	if !req.upgrade && !wire.TakesModel(req.method, req.path) {
+		return refused("this is nothing of a model's, and this client key is for certain models only")
+	}
 	for _, name := range wire.NamesInPath(req.method, req.path) {
 		if name != req.model {
 			return refused("the request names one model in its path and another in its body")

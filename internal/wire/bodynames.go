@@ -14,8 +14,12 @@ var contentNames = []string{
 }
 
 // modelLists are members that hold several models: those to go on with where the first
-// fails (OpenRouter's models, LiteLLM's fallbacks).
-var modelLists = []string{"models", "fallbacks", "fallback_models"}
+// fails (OpenRouter's models, LiteLLM's fallbacks, where one model's name may lead to a
+// list of others).
+var modelLists = []string{"models", "fallbacks", "fallback_models", "context_window_fallbacks", "content_policy_fallbacks"}
+
+// modelNames are members that hold one.
+var modelNames = []string{"model", "fallback_model"}
 
 // NamesInBody returns the names of models that some upstream may find in the body beside
 // the one it is asked for, at any depth: fallbacks, the session of a realtime call, the
@@ -34,6 +38,8 @@ func (d *Doc) NamesInBody() (names []string) {
 		for c := jsonIn(d.body); c.next(); {
 			if name, _ := jsonText(c.key); !slices.Contains(contentNames, name) {
 				names = namesOf(names, name, c.value)
+			} else if name == "tools" {
+				names = toolModels(names, c.value)
 			}
 		}
 	}
@@ -59,21 +65,45 @@ func namesInside(names []string, raw []byte) []string {
 
 // namesOf adds the names in a member.
 func namesOf(names []string, name string, value []byte) []string {
+	is := func(word string) bool { return strings.EqualFold(word, name) }
 	switch kind := jsonKind(value); {
-	case kind == '"' && strings.EqualFold(name, "model"):
+	case kind == '"' && slices.ContainsFunc(modelNames, is):
 		text, _ := jsonText(value)
 		return append(names, text)
-	case kind == '[' && slices.ContainsFunc(modelLists, func(l string) bool { return strings.EqualFold(l, name) }):
+	case kind == '[' && slices.ContainsFunc(modelLists, is):
 		for c := jsonIn(value); c.next(); {
 			if text, ok := jsonText(c.value); ok {
 				names = append(names, text)
-			} else {
-				names = namesInside(names, c.value)
+				continue
+			}
+			names = namesInside(names, c.value)
+			if jsonKind(c.value) != '{' {
+				continue
+			}
+			for of := jsonIn(c.value); of.next(); { // {"one": ["another"]}
+				for other := jsonIn(of.value); jsonKind(of.value) == '[' && other.next(); {
+					if text, ok := jsonText(other.value); ok {
+						names = append(names, text)
+					}
+				}
 			}
 		}
 		return names
 	case kind == '{', kind == '[':
 		return namesInside(names, value)
+	}
+	return names
+}
+
+// toolModels adds the models that tools run, such as OpenAI's image_generation: a member
+// of the tool itself, and not of the schema of its parameters.
+func toolModels(names []string, tools []byte) []string {
+	for c := jsonIn(tools); jsonKind(tools) == '[' && c.next(); {
+		for of := jsonIn(c.value); jsonKind(c.value) == '{' && of.next(); {
+			if name, _ := jsonText(of.key); strings.EqualFold(name, "model") {
+				names = namesOf(names, name, of.value)
+			}
+		}
 	}
 	return names
 }
