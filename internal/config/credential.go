@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"unicode"
+
+	"understudy/internal/files"
 )
 
 // maxSecretFile bounds a file that holds one key; a larger one is a mistake.
@@ -118,12 +120,10 @@ func (c Credential) path() string {
 }
 
 func readSecretFile(path string) (string, error) {
-	// Looked at before it is opened: a named pipe that nobody writes to never opens.
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
+	f, _, err := files.Open(path)
+	if errors.Is(err, files.ErrNotRegular) {
 		return "", fmt.Errorf("%w: it is no regular file, which can be read for every request anew", ErrMissing)
 	}
-	f, err := os.Open(path)
 	if err != nil {
 		// The cause without the path: Source has said it.
 		if pe, ok := errors.AsType[*os.PathError](err); ok {

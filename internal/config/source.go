@@ -38,18 +38,11 @@ func Read(path string) (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	f, err := os.Open(path)
+	f, info, err := files.Open(path)
 	if err != nil {
 		return Source{}, fmt.Errorf("read configuration: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return Source{}, fmt.Errorf("read configuration: %w", err)
-	}
-	if info.IsDir() {
-		return Source{}, fmt.Errorf("read configuration: %s is a directory", path)
-	}
 	// One byte more than Parse takes, so that it can say so.
 	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
@@ -115,7 +108,7 @@ func (s Source) unchanged(path string) (fs.FileInfo, error) {
 	if info.Size() > maxFileBytes+1 {
 		return nil, ErrChanged
 	}
-	text, err := os.ReadFile(path)
+	text, err := files.Read(path, maxFileBytes+1)
 	if err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)
 	}

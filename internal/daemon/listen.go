@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/files"
 	"understudy/internal/h1server"
 	"understudy/internal/handover"
 )
@@ -201,7 +202,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if err == nil && c.loaded != nil && info.ModTime().Equal(c.read) {
 		return c.loaded, nil
 	}
-	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	pair, err := readPair(c.cert, c.key)
 	if err != nil {
 		if c.loaded != nil {
 			return c.loaded, nil
@@ -213,4 +214,20 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		c.read = info.ModTime()
 	}
 	return c.loaded, nil
+}
+
+// maxPEM bounds, in bytes, a file of certificates or a key.
+const maxPEM = 1 << 20
+
+// readPair reads a certificate and its key.
+func readPair(cert, key string) (pair tls.Certificate, err error) {
+	certPEM, err := files.Read(cert, maxPEM)
+	if err != nil {
+		return pair, err
+	}
+	keyPEM, err := files.Read(key, maxPEM)
+	if err != nil {
+		return pair, err
+	}
+	return tls.X509KeyPair(certPEM, keyPEM)
 }

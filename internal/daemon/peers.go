@@ -12,6 +12,7 @@ import (
 
 	"understudy/internal/config"
 	"understudy/internal/control"
+	"understudy/internal/files"
 	"understudy/internal/health"
 	"understudy/internal/redisstore"
 )
@@ -120,7 +121,7 @@ func openStore(cfg *config.Store, name string) (*redisstore.Store, error) {
 	}
 	o := redisstore.Options{URL: where.Reveal(), Password: password.Reveal(), Prefix: cfg.Prefix, Name: name}
 	if cfg.CAFile != "" {
-		pem, err := os.ReadFile(cfg.CAFile)
+		pem, err := files.Read(cfg.CAFile, maxPEM)
 		if err != nil {
 			return nil, fmt.Errorf("store.ca_file: %w", err)
 		}

@@ -52,7 +52,7 @@ func digest(config string) string {
 // aside, and the warning says where; it is never a reason not to start.
 func loadState(path string) (s state, warning error) {
 	sweep(path)
-	text, err := readRegular(path)
+	text, err := files.Read(path, maxStateFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return state{}, nil
 	}
@@ -67,13 +67,8 @@ func loadState(path string) (s state, warning error) {
 	return s, nil
 }
 
-// readRegular reads a file that is one. A named pipe would never be read to its end.
-func readRegular(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
-	}
-	return os.ReadFile(path)
-}
+// maxStateFile bounds, in bytes, a file of this program's own.
+const maxStateFile = 1 << 30
 
 // setAside moves a file that cannot be read out of the way, for a person to look at.
 func setAside(path string, why error) error {
@@ -102,7 +97,7 @@ func ownersPath(statePath string) string {
 // loadOwners reads a file of owners. A damaged one is set aside like a state file.
 func loadOwners(path string, book *owner.Book) (warning error) {
 	sweep(path)
-	data, err := readRegular(path)
+	data, err := files.Read(path, maxStateFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

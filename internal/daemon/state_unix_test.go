@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/files"
 	"understudy/internal/health"
 )
 
@@ -66,4 +67,30 @@ func TestAStateFileThatIsAPipe(t *testing.T) {
 			t.Errorf("it is still there: %v", err)
 		}
 	}
+}
+
+// A named pipe in the place of the configuration is told, and hangs nothing: neither what
+// reloads, nor the end. The file that comes back is read.
+func TestAConfigurationThatIsAPipe(t *testing.T) {
+	text := vm(", reload_poll_interval: 0.05", "a http://127.0.0.1:1 m1")
+	r := newRig(t, text).serve()
+	if err := os.Remove(r.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(r.path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Reload(t.Context()); !errors.Is(err, files.ErrNotRegular) {
+		t.Fatal(err)
+	}
+	eventually(t, "the poll tells it", func() bool { return strings.Contains(r.Status().Error, "no regular file") })
+	r.write(strings.Replace(text, "vm:", "other:", 1))
+	eventually(t, "the file is read", func() bool { return r.Status().Error == "" && r.Handler().Snapshot().Routes.Names()[0] == "other" })
+	if err := os.Remove(r.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(r.path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
 }

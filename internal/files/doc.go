@@ -1,4 +1,4 @@
 // Package files holds what systems do differently with files: putting one in the
-// place of another that somebody may be reading, and keeping a directory to its
-// owner. It knows paths. It never knows what is in a file.
+// place of another that somebody may be reading, opening what might be no file, and
+// keeping a directory to its owner. It knows paths. It never knows what is in a file.
 package files

@@ -2,7 +2,13 @@
 
 package files
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
+
+// atOnce has a named pipe open although nobody writes to it.
+const atOnce = syscall.O_NONBLOCK
 
 // Replace renames a file to a name that may be taken. Whoever has the former file
 // open goes on reading it.

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// atOnce is nothing here: what would wait is not found by a path of this kind.
+const atOnce = 0
+
 // patience is how long Replace waits for those who have the file open: virus
 // scanners, editors and backups let go of a file within moments.
 const patience = 2 * time.Second
