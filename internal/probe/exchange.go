@@ -77,6 +77,9 @@ func (x *Exchange) SendHeld(to func([]byte) error) error {
 	return err
 }
 
+// ShowHeld gives the bytes that SendHeld will send, and forgets none of them.
+func (x *Exchange) ShowHeld(to func([]byte) error) error { return x.held.send(to) }
+
 // HeldBytes is how many bytes SendHeld would give.
 func (x *Exchange) HeldBytes() int64 { return x.held.len() }
 

@@ -299,7 +299,7 @@ func (r *run) carry(w http.ResponseWriter, win *won) {
 	r.record.Released = time.Since(r.req.start)
 	t.Released = time.Since(t.Start)
 	r.name(w, win.candidate)
-	conn, early, err := switchOver(w, u.header)
+	conn, early, err := switchOver(w, u.header, r.shown)
 	if err != nil {
 		t.Verdict, t.Text, r.record.Ending = stats.Abandoned, "the client left", stats.Cancelled
 		return
@@ -360,8 +360,9 @@ func (r *run) passOn(ctx context.Context, w http.ResponseWriter, k *kept) {
 }
 
 // reworded is a failed answer in our words, where it quotes a key of the configuration's
-// in what could be read of its body, or in its head: upstreams do that with keys that
-// they refuse, and the client need not have it. It is nil where nothing is quoted.
+// in its body or in its head: upstreams do that with keys that they refuse, and the client
+// need not have it. It is nil where nothing is quoted, as far as the answer is held
+// (hold_bytes).
 func (r *run) reworded(f *probe.Failure) *answer {
 	if f.Empty {
 		return nil // it failed nobody
@@ -374,6 +375,9 @@ func (r *run) reworded(f *probe.Failure) *answer {
 			found = found || slices.ContainsFunc(values, quotes)
 		}
 	}
+	if !found && f.Held != nil && f.Held.HeldBytes() > int64(len(f.Body)) {
+		found = r.quotedInHeld(f.Held)
+	}
 	if !found {
 		return nil
 	}
@@ -382,6 +386,23 @@ func (r *run) reworded(f *probe.Failure) *answer {
 	}
 	return &answer{status: status, kind: "upstream_error", code: "upstream_error", model: r.chain.Model,
 		message: "the upstream's error quotes a key, and is told in other words: " + r.account(f)}
+}
+
+// quotedInHeld looks through all that is held of an answer, a piece at a time.
+func (r *run) quotedInHeld(x *probe.Exchange) (found bool) {
+	const piece = 64 << 10
+	var last []byte // the end of the piece before, where a key may begin
+	err := x.ShowHeld(func(b []byte) error {
+		for len(b) > 0 && !found {
+			n := min(len(b), piece)
+			text := string(last) + string(b[:n])
+			found = r.s.Redact.Hide(text) != text
+			last = append(last[:0], text[max(0, len(text)-hideAhead):]...)
+			b = b[n:]
+		}
+		return nil
+	})
+	return found || err != nil // what cannot be looked at is not passed on
 }
 
 // completeMemory and completeLimit bound what is held of an answer that is
@@ -428,7 +449,7 @@ func (r *run) lateFailure(w http.ResponseWriter, res result) {
 func (r *run) delivery() delivery {
 	server := &r.s.Config.Server
 	return delivery{stall: server.RelayStallTimeout, writeIdle: server.WriteIdleTimeout, errorEvent: server.BrokenStream == "error_event",
-		dialect: r.req.endpoint.Dialect, kind: r.req.endpoint.Kind, begun: r.early.begun()}
+		dialect: r.req.endpoint.Dialect, kind: r.req.endpoint.Kind, begun: r.early.begun(), shown: r.shown}
 }
 
 // load is how many requests a candidate has in flight, for plans.

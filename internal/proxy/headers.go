@@ -150,11 +150,12 @@ func ofOrigin(name string) bool {
 }
 
 // returnable puts what of an upstream's headers goes to the client into dst, where
-// what stands there already stays: it is ours.
-func returnable(dst, upstream http.Header) {
+// what stands there already stays: it is ours. What quotes one of the credentials that
+// upstreams have been shown is dropped.
+func returnable(dst, upstream http.Header, shown []string) {
 	listed := connected(upstream)
 	for name, values := range upstream {
-		if hopByHop(name) || listed[name] || ofOrigin(name) || hasPrefix(name, ourPrefixes) {
+		if hopByHop(name) || listed[name] || ofOrigin(name) || hasPrefix(name, ourPrefixes) || quotes(values, shown) {
 			continue
 		}
 		if own, ours := dst[name]; ours {
@@ -171,6 +172,32 @@ func returnable(dst, upstream http.Header) {
 	if _, ok := dst["Content-Type"]; !ok {
 		// Without this net/http would guess one.
 		dst["Content-Type"] = nil
+	}
+}
+
+// quotes says whether a value holds one of the secrets. Nearly every value is shorter than
+// they are.
+func quotes(values, secrets []string) bool {
+	for _, value := range values {
+		for _, secret := range secrets {
+			if len(value) >= len(secret) && strings.Contains(value, secret) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// show notes credentials that an upstream is shown, but for words that any header may
+// hold.
+func (r *run) show(secrets []string) {
+	if r.shown == nil {
+		r.shown = r.showing[:0]
+	}
+	for _, secret := range secrets {
+		if worthHiding(secret) && !slices.Contains(r.shown, secret) {
+			r.shown = append(r.shown, secret)
+		}
 	}
 }
 

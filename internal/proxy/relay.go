@@ -29,7 +29,8 @@ type delivery struct {
 	errorEvent bool          // broken_stream: error_event
 	dialect    wire.Dialect
 	kind       wire.Kind
-	begun      bool // the head has gone out already (delivery complete)
+	begun      bool     // the head has gone out already (delivery complete)
+	shown      []string // what no header of the answer may hold
 }
 
 // relay sends a released answer: its head once, the held bytes, and the rest as it
@@ -41,7 +42,7 @@ type delivery struct {
 func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d delivery) (n int64, err error) {
 	x.Clock().Release(d.stall)
 	if !d.begun {
-		head(w.Header(), x)
+		head(w.Header(), x, d.shown)
 		w.WriteHeader(x.Status)
 	}
 	out := clientWriter{to: takerOf(w), idle: d.writeIdle}
@@ -77,7 +78,7 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		}
 	}
 	if x.Ending() != probe.Broken {
-		trailers(w.Header(), x.Trailer())
+		trailers(w.Header(), x.Trailer(), d.shown)
 	}
 	return out.n, nil
 }
@@ -152,9 +153,9 @@ func (o *clientWriter) pieces(b []byte) error {
 // switchOver takes the client's connection out of HTTP, as the upstream's has been:
 // it sends the upstream's 101 with the headers that are ours, and hands over the
 // connection and what the client had sent too early.
-func switchOver(w http.ResponseWriter, upstream http.Header) (net.Conn, []byte, error) {
+func switchOver(w http.ResponseWriter, upstream http.Header, shown []string) (net.Conn, []byte, error) {
 	h := http.Header{}
-	returnable(h, upstream)
+	returnable(h, upstream, shown)
 	maps.Copy(h, w.Header())
 	h["Connection"], h["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	for _, name := range []string{"Content-Type", "Content-Length"} {
@@ -218,8 +219,8 @@ func abort(w http.ResponseWriter, q *request) {
 }
 
 // head writes the upstream's headers beside ours.
-func head(dst http.Header, x *probe.Exchange) {
-	returnable(dst, x.Header)
+func head(dst http.Header, x *probe.Exchange, shown []string) {
+	returnable(dst, x.Header, shown)
 	if x.Status/100 == 2 && (x.Stream || x.Format() == wire.SSE) {
 		// People run nginx in front, which would collect a stream.
 		if field(dst, "X-Accel-Buffering") == "" {
@@ -243,12 +244,12 @@ func headOnly(name string) bool {
 }
 
 // trailers passes on what came after the body, but for what stops here.
-func trailers(dst, upstream http.Header) {
+func trailers(dst, upstream http.Header, shown []string) {
 	if len(upstream) == 0 {
 		return
 	}
 	passed := http.Header{}
-	returnable(passed, upstream)
+	returnable(passed, upstream, shown)
 	for name, values := range passed {
 		if len(values) > 0 && !headOnly(name) {
 			dst[http.TrailerPrefix+name] = values

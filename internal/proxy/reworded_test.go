@@ -40,3 +40,44 @@ func TestAnErrorThatQuotesAKeyIsNotPassedOn(t *testing.T) {
 		}
 	}
 }
+
+// No head and no trailer of any answer quotes a key, and no error far behind its beginning.
+func TestNoHeadOfAnAnswerQuotesAKey(t *testing.T) {
+	const key = "sk-upstream-secret-1234567890"
+	large := `{"error":{"message":"` + strings.Repeat("x", 1<<20) + key + `"}}`
+	for told, c := range map[string]struct {
+		status int
+		body   string
+		whole  bool
+	}{
+		"an answer":             {200, okChat, true},
+		"an answer of no body":  {204, "", true},
+		"an error":              {400, `{"error":{"message":"no"}}`, true},
+		"an error that is long": {400, large, false},
+	} {
+		u := play(t, func(w *drill.Wire, _ drill.Request, _ int) {
+			header := []string{"Content-Type", "application/json", "X-Other", "as it came", "Trailer", "X-Late, X-Sum"}
+			if c.status != 400 {
+				header = append(header, "X-Echo", "Bearer "+key, "Etag", `"`+key+`"`)
+			}
+			if c.status == 204 {
+				w.Raw([]byte("HTTP/1.1 204 No Content\r\nX-Other: as it came\r\nX-Echo: " + key + "\r\n\r\n"))
+				return
+			}
+			w.Head(c.status, drill.Chunked, header...)
+			w.Chunk([]byte(c.body))
+			w.End("X-Late", "key="+key, "X-Sum", "abc")
+		})
+		r := newRig(t, fmt.Sprintf("rules: [{match: {status: 400}, action: passthrough}]\nvirtual_models: {vm: [{base_url: %q, api_key: "+key+", model: m1}]}", u.URL()))
+		got := r.post("/v1/chat/completions", `{"model":"vm"}`)
+		if got.Status != c.status || strings.Contains(fmt.Sprintf("%s%s%v%s", got.Head, got.Body, got.Trailer, r.log), key) || (string(got.Body) == c.body) != c.whole {
+			t.Errorf("%s: %s%.300s%v", told, got.Head, got.Body, got.Trailer)
+		}
+		if c.whole && got.Get("X-Other") != "as it came" || c.whole && c.body != "" && !strings.Contains(fmt.Sprint(got.Trailer), "abc") {
+			t.Errorf("%s: more is missing: %s%v", told, got.Head, got.Trailer)
+		}
+		if !c.whole && !strings.Contains(string(got.Body), "quotes a key") {
+			t.Errorf("%s: %.300s", told, got.Body)
+		}
+	}
+}

@@ -33,6 +33,8 @@ type run struct {
 	hedge    *config.Hedge
 	extras   int       // attempts begun beside others
 	ours     [3]string // values of the headers that are ours
+	shown    []string  // credentials of the configuration's that upstreams have been shown
+	showing  [2]string // where those lie, if they are no more
 	deliver  string    // stream, complete or window
 	early    *early    // delivery complete: tells the client that it is not forgotten
 
