@@ -58,6 +58,13 @@ func TestHeldBytes(t *testing.T) {
 		synctest.Wait()
 		s.holds(0, 0)
 	})
+	inBubble(t, "room comes after the time for a body", func(t *testing.T) {
+		s := newScene(t, chain(1, "server: {max_held_bytes: 100 KiB, max_body_bytes: 80 KiB, read_idle_timeout: 1}"))
+		s.play("u1", after(4*time.Second, 0))
+		one, two := s.sending(chatPath, large), s.sending(chatPath, large)
+		s.from(<-one, "u1")
+		s.from(<-two, "u1")
+	})
 	inBubble(t, "none comes", func(t *testing.T) {
 		s := newScene(t, chain(1, "server: {max_held_bytes: 100 KiB, max_body_bytes: 80 KiB}"))
 		s.play("u1", after(20*time.Second, 0))

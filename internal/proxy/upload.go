@@ -115,6 +115,10 @@ func (u *upload) enter(ctx context.Context, gate *held.Gate, n int64) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.share, u.owed = share, max(0, n-u.got)
+	if u.got == 0 && !u.set.IsZero() {
+		u.set = time.Time{} // what was waited for room is not the client's time
+		u.expect(time.Now())
+	}
 	return nil
 }
 

@@ -156,6 +156,22 @@ func TestLogin(t *testing.T) {
 			t.Errorf("logout: %d %v", a.StatusCode, c)
 		}
 
+		ok("after the logout", 401, cookie)
+		cookie, other := r.login(), r.login() // at the same moment
+		r.ask("POST", "/logout", "", other)
+		ok("after another's logout", 200, cookie)
+		ok("after its own", 401, other)
+		r.ask("POST", "/logout", "", strings.Replace(other, ".", ".0", 1)) // none of ours ends nothing
+		for range maxEnded - 2 {
+			r.ask("POST", "/logout", "", r.login())
+		}
+		ok("after many logouts", 200, cookie)
+		ok("after its own and many more", 401, other)
+		r.ask("POST", "/logout", "", r.login())
+		ok("after more than are remembered", 401, cookie)
+		ok("after its own and more than are remembered", 401, other)
+
+		cookie = r.login()
 		time.Sleep(sessionLength - time.Second)
 		ok("before its end", 200, cookie)
 		time.Sleep(time.Second)
