@@ -38,6 +38,7 @@ type request struct {
 	model    string      // the model asked for, "" without one
 	resource bool        // the body names it by its resource, with googleModels before it
 	stream   bool
+	choices  int    // answers that a stream was asked for at once; 0 = nobody said
 	http10   bool   // the client knows no chunks: a body ends with the connection
 	http2    bool   // the client's connection is shared: it cannot leave HTTP
 	upgrade  bool   // it asks for a WebSocket
@@ -155,7 +156,9 @@ func (q *request) scan(s *Snapshot) *answer {
 			q.model = ""
 		}
 	}
-	q.stream = q.wantsStream()
+	if q.stream = q.wantsStream(); q.stream && q.doc != nil && q.endpoint.Generation {
+		q.choices = q.doc.Choices()
+	}
 	return nil
 }
 
@@ -289,7 +292,7 @@ func (q *request) sticky(s *Snapshot, chain *route.Chain) string {
 // ask is what judging the answer needs to know.
 func (q *request) ask(s *Snapshot, c *route.Candidate) probe.Ask {
 	return probe.Ask{Method: q.method, AcceptEncoding: q.header["Accept-Encoding"], Want: wire.Want{
-		Kind: q.endpoint.Kind, Stream: q.stream, Array: q.endpoint.Array, MinChars: s.Config.Server.MinContentChars,
+		Kind: q.endpoint.Kind, Stream: q.stream, Choices: q.choices, Array: q.endpoint.Array, MinChars: s.Config.Server.MinContentChars,
 		TerminalOptional: c.TerminalOptional, Judged: q.endpoint.Generation, ErrorIsFailure: q.method == http.MethodPost,
 	}}
 }

@@ -437,3 +437,35 @@ func TestTrailersPass(t *testing.T) {
 		})
 	}
 }
+
+// Of two answers that were asked for at once, the second is lost where the stream breaks
+// behind the end of the first: the client must see that, and delivery complete asks
+// somebody else.
+func TestAStreamThatLosesAChoiceIsBroken(t *testing.T) {
+	first := `data: {"choices":[{"index":0,"delta":{"content":"hello"},"finish_reason":null}]}` + "\n\n" + `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	second := `data: {"choices":[{"index":1,"delta":{"content":"there"},"finish_reason":"stop"}]}` + "\n\n"
+	for _, delivery := range []string{"stream", "complete"} {
+		for name, end := range map[string]func(w *drill.Wire){"FIN": (*drill.Wire).FIN, "reset": (*drill.Wire).Reset} {
+			cut := play(t, func(w *drill.Wire, _ drill.Request, _ int) {
+				w.Head(200, drill.Chunked, "Content-Type", sseType)
+				w.Chunk([]byte(first))
+				w.Chunk([]byte(second[:30]))
+				end(w)
+			})
+			well := play(t, func(w *drill.Wire, _ drill.Request, _ int) {
+				w.Head(200, drill.Chunked, "Content-Type", sseType)
+				w.Chunk([]byte(first + second))
+				w.End()
+			})
+			r := newRig(t, fmt.Sprintf("rules: []\nvirtual_models: {vm: {delivery: %s, candidates: [{name: u1, base_url: %q, auth_style: none, model: m}, {name: u2, base_url: %q, auth_style: none, model: m}]}}", delivery, cut.URL(), well.URL()))
+			got := r.post(chatPath, `{"model":"vm","stream":true,"n":2,"messages":[]}`)
+			if whole := delivery == "complete"; got.Clean != whole || whole && string(got.Body) != first+second {
+				t.Errorf("%s, %s: clean %v, %s", delivery, name, got.Clean, got.Body)
+			}
+			// Nobody asked for two: what comes behind the end takes nothing away.
+			if got := r.post(chatPath, `{"model":"vm","stream":true,"messages":[]}`); !got.Clean {
+				t.Errorf("%s, %s: one answer: %v", delivery, name, got.Err)
+			}
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"math/bits"
+)
 
 // chat reads OpenAI's chat and legacy completions, whole or in chunks, and what the
 // many servers that speak it add to it. Shapes: OpenAI's SDKs (types/chat) and the
@@ -49,7 +52,7 @@ func (d *chat) read(raw []byte, ev *event) {
 		}
 	}
 	ev.settle(raw)
-	ev.partial = d.begun&^d.done != 0
+	ev.partial, ev.finished = d.begun&^d.done != 0, bits.OnesCount64(d.done)
 }
 
 func (d *chat) choice(raw []byte, ev *event) {

@@ -25,6 +25,7 @@ type event struct {
 	reason   bool   // a finish reason or a completed status
 	final    bool   // nothing belongs behind it
 	partial  bool   // other choices of the answer are still open
+	finished int    // choices that have ended
 	known    bool   // it belongs to the dialect
 	neutral  bool   // it belongs to none, but is no sign of another dialect either
 	failed   bool   // it is an error

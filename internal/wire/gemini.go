@@ -1,5 +1,7 @@
 package wire
 
+import "math/bits"
+
 // gemini reads Gemini's generateContent, whole or in pieces, and Code Assist's
 // envelope around it. Shapes: Google's go-genai and js-genai.
 type gemini struct {
@@ -45,7 +47,10 @@ func (d *gemini) read(raw []byte, ev *event) {
 		// before it, it ends nothing.
 		ev.end(endPlain)
 	}
-	ev.partial = d.begun&^d.done != 0
+	ev.partial, ev.finished = d.begun&^d.done != 0, bits.OnesCount64(d.done)
+	if blocked { // the prompt, and with it all that would have answered it
+		ev.finished = 64
+	}
 }
 
 type geminiFinish uint8

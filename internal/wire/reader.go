@@ -10,6 +10,8 @@ type Want struct {
 	// MinChars is how many content characters a stream must show before it may be
 	// released; less than 1 counts as 1.
 	MinChars int
+	// Choices is how many answers were asked for at once; less than 2 is one.
+	Choices int
 	// TerminalOptional makes a clean end after content healthy, terminal event or not.
 	TerminalOptional bool
 	// Judged is true for generation endpoints. The answers of others fail only by
@@ -71,6 +73,8 @@ type Reader struct {
 	ended     bool // a success terminal was read
 	unread    bool // the last event was too long to be read
 	partial   bool // but other choices are still open
+	finished  int  // choices that have ended
+	all       bool // nothing belongs behind what was read
 	explained bool
 	reason    bool
 	known     bool // an event of the dialect was read
@@ -213,7 +217,8 @@ func (r *Reader) Verdict() Verdict { return r.verdict }
 func (r *Reader) WellFormed() bool { return r.reason }
 
 // Terminal says that the dialect's success terminal was read, or a JSON document to
-// its end: a break behind it takes nothing away.
+// its end: a break behind it takes nothing away. Of several answers that were asked for at
+// once, all have ended.
 func (r *Reader) Terminal() bool {
 	switch r.format {
 	case JSON:
@@ -221,7 +226,7 @@ func (r *Reader) Terminal() bool {
 	case Array:
 		return r.ended && !r.partial && r.array.closed && !r.failed
 	}
-	return r.ended && !r.partial && !r.failed
+	return r.ended && !r.partial && (r.all || r.want.Choices < 2 || r.finished >= r.want.Choices) && !r.failed
 }
 
 // Started says that there was content.

@@ -31,7 +31,7 @@ type Doc struct {
 // reading the body again, when asked for.
 var docNames = [...]string{
 	"model", "stream", "stream_format", "prompt_cache_key", "session_id", "conversation_id", "metadata", "conversation",
-	"previous_response_id", "background", "store",
+	"previous_response_id", "background", "store", "n", "generationConfig", "generation_config",
 }
 
 // docIndex returns the index of a name in docNames, or -1.
@@ -185,6 +185,22 @@ func (d *Doc) Bool(key string) (value, ok bool) {
 		return false, true
 	}
 	return false, false
+}
+
+// Choices is how many answers the body asks for at once: n, or Gemini's candidateCount; 1
+// where it names no number, and 64 at most.
+func (d *Doc) Choices() int {
+	raw, ok := d.Raw("n")
+	if !ok {
+		raw, ok = d.Raw("generationConfig", "candidateCount")
+	}
+	if !ok {
+		raw, ok = d.Raw("generation_config", "candidate_count")
+	}
+	if n, is := jsonInt(raw); ok && is {
+		return int(min(max(n, 1), 64))
+	}
+	return 1
 }
 
 // String returns the decoded string at a path of object keys, the last member

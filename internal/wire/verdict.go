@@ -111,7 +111,8 @@ func (r *Reader) take(data []byte, at int64) {
 	r.chars += ev.chars
 	r.nontext = r.nontext || ev.nontext
 	r.ended = r.ended || ev.ending != endNone
-	r.partial = ev.partial
+	r.partial, r.finished = ev.partial, max(r.finished, ev.finished)
+	r.all = r.all || ev.final
 	r.explained = r.explained || ev.ending == endExplained
 	r.reason = r.reason || ev.reason
 	if ev.whole {
