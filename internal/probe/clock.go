@@ -210,6 +210,13 @@ func (c *Clock) Release(idle time.Duration) {
 	c.over, c.budget = false, Budget{Stall: idle}
 }
 
+// idle is the longest silence, 0 = no bound.
+func (c *Clock) idle() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.budget.Stall
+}
+
 // Rest stops the stall clock until the next Heard.
 func (c *Clock) Rest() {
 	c.mu.Lock()

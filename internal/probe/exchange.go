@@ -54,7 +54,8 @@ type Exchange struct {
 	ending  Ending
 	err     error
 	closed  bool
-	useless bool // in a coding that neither the client nor anybody here reads
+	behind  time.Duration // for which bytes were waited for behind the terminal event
+	useless bool          // in a coding that neither the client nor anybody here reads
 
 	share   *held.Share // where what is held counts
 	counted int64       // bytes of it
@@ -126,10 +127,18 @@ func (x *Exchange) Next() ([]byte, error) {
 	if x.pending != nil {
 		return nil, x.finish(x.pending)
 	}
+	behind := x.reader != nil && x.reader.Terminal()
+	var began time.Time
+	if behind {
+		began = time.Now()
+	}
 	x.clock.Heard()
 	out, plain, err := x.src.next()
 	x.clock.Rest()
 	x.take(plain)
+	if behind && err == nil && x.lingers(time.Since(began)) {
+		err = ErrStalled
+	}
 	if err != nil {
 		// The bytes that came with the error go out first.
 		if len(out) > 0 {
@@ -139,6 +148,14 @@ func (x *Exchange) Next() ([]byte, error) {
 		return nil, x.finish(err)
 	}
 	return out, nil
+}
+
+// lingers says that an upstream has gone on for too long behind the event that ends its
+// answer: for as long, in all, as it may be silent. Pings would keep the client for ever.
+func (x *Exchange) lingers(more time.Duration) bool {
+	x.behind += more
+	idle := x.clock.idle()
+	return idle > 0 && x.behind > idle
 }
 
 // take lets the reader see decoded bytes.

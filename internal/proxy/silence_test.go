@@ -266,6 +266,29 @@ func TestASlowClientIsNotTheUpstreamsSilence(t *testing.T) {
 	})
 }
 
+// Pings behind the event that ends an answer do not keep the client for ever: the answer
+// ends, whole, once they have gone on for as long as a silence may last.
+func TestPingsBehindTheEndEnd(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		s := newStage(t, "server: {relay_stall_timeout: 20}", func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Head(200, drill.Chunked, "Content-Type", sseType)
+			w.Chunk([]byte(okSSE))
+			for w.Pause(3 * time.Second) {
+				w.Chunk([]byte(": ping\n\n"))
+			}
+		})
+		began := time.Now()
+		got := s.ask("POST", chatPath, requestFor(chatPath, true))
+		took := time.Since(began)
+		if !strings.HasPrefix(got.body, okSSE) || got.err != nil || took < 20*time.Second || took > 24*time.Second {
+			t.Errorf("after %v: %q, %v", took, got.body, got.err)
+		}
+		if r := s.record(); r.Ending != stats.Success {
+			t.Errorf("booked as %v", r.Ending)
+		}
+	})
+}
+
 // A connection that a client keeps for later is not closed by the time limit on
 // what was written over it before.
 func TestAKeptConnectionOutlivesTheWriteLimit(t *testing.T) {
