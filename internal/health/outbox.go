@@ -76,11 +76,16 @@ func (o *outbox) sent(told bool) {
 	}
 }
 
-// holds says whether a freeze or thaw of k is still to be told.
+// holds says whether a freeze or thaw of k is still to be told. One that is being sent may
+// be told already: the store answers after it has told everybody.
 func (o *outbox) holds(k Key) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.ContainsFunc(o.letters, func(l letter) bool {
+	waiting := o.letters
+	if o.sending {
+		waiting = waiting[1:]
+	}
+	return slices.ContainsFunc(waiting, func(l letter) bool {
 		return l.news == Froze && l.freeze.Key == k || l.news == Thawed && l.key == k
 	})
 }

@@ -558,3 +558,109 @@ func TestAFreezeHoldsWhereItWasMadeAfterAnOlderThaw(t *testing.T) {
 		}
 	})
 }
+
+// far is a store behind a network: a call takes a while to get there, its reply a while to
+// come back, and news a while to come.
+type far struct {
+	health.Store
+	there, back, news time.Duration
+}
+
+func (s *far) Put(ctx context.Context, f health.Freeze) error {
+	time.Sleep(s.there)
+	defer time.Sleep(s.back)
+	return s.Store.Put(ctx, f)
+}
+
+func (s *far) Drop(ctx context.Context, k health.Key, by health.By) error {
+	time.Sleep(s.there)
+	defer time.Sleep(s.back)
+	return s.Store.Drop(ctx, k, by)
+}
+
+func (s *far) Watch(ctx context.Context, told func(health.Change)) {
+	s.Store.Watch(ctx, func(c health.Change) {
+		if c.News == health.Froze || c.News == health.Thawed {
+			time.Sleep(s.news)
+		}
+		told(c)
+	})
+}
+
+// pair are two instances, of which the second is far from the store.
+func pair(t *testing.T, f far) (near, away *member, end func()) {
+	t.Helper()
+	hub := new(healthtest.Hub)
+	f.Store = hub.Store("instance-1")
+	near, away = join(t, hub.Store("instance-0"), "instance-0"), join(t, &f, "instance-1")
+	pass(2 * time.Second)
+	return near, away, func() {
+		near.leave()
+		away.leave()
+	}
+}
+
+// Who contradicts another at the same moment comes to stand as the store has it, although
+// the store tells everybody before it answers.
+func TestContradictionsEndAsTheStoreHasThem(t *testing.T) {
+	person := func(length time.Duration) health.Freeze { return health.Freeze{Length: length, By: health.Person} }
+	for name, play := range map[string]struct {
+		first, second func(near, away *member)
+		want          health.Standing
+	}{
+		"a thaw here, a freeze there": {func(near, _ *member) { near.Freeze(key, person(time.Hour), time.Now()) }, func(near, away *member) {
+			away.Thaw(key, time.Now())
+			pass(5 * time.Millisecond)
+			near.Freeze(key, person(2*time.Hour), time.Now())
+		}, health.Ready},
+		"a freeze here, a thaw there": {func(near, away *member) {}, func(near, away *member) {
+			away.Freeze(key, person(time.Hour), time.Now())
+			pass(5 * time.Millisecond)
+			near.Freeze(key, person(time.Minute), time.Now())
+			near.Thaw(key, time.Now()) // it was later, though it is told sooner
+		}, health.Ready},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				near, away, end := pair(t, far{there: 20 * time.Millisecond, back: time.Millisecond})
+				defer end()
+				play.first(near, away)
+				pass(time.Second)
+				play.second(near, away)
+				pass(10 * time.Second)
+				standing(t, near, play.want)
+				standing(t, away, play.want)
+			})
+		})
+	}
+}
+
+// What comes back of an instance's own word is old news where it has said another thing
+// since, and changes nothing in between.
+func TestOwnOldNewsChangeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, away, end := pair(t, far{there: 20 * time.Millisecond, back: time.Millisecond})
+		defer end()
+		away.Freeze(key, health.Freeze{Length: time.Hour, By: health.Person}, time.Now())
+		away.Thaw(key, time.Now())
+		for range 60 {
+			standing(t, away, health.Ready)
+			pass(time.Millisecond)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		near, away, end := pair(t, far{news: 50 * time.Millisecond})
+		defer end()
+		away.Freeze(key, health.Freeze{Length: time.Hour, By: health.Rule}, time.Now())
+		pass(time.Second)
+		away.Thaw(key, time.Now())
+		away.Freeze(key, health.Freeze{Length: time.Hour, By: health.Person}, time.Now())
+		for range 200 {
+			if f := standing(t, away, health.Frozen); f.From != "" || f.By != health.Person {
+				t.Fatalf("it has %+v", f)
+			}
+			pass(time.Millisecond)
+		}
+		standing(t, near, health.Frozen)
+	})
+}
