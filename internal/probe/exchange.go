@@ -54,7 +54,7 @@ type Exchange struct {
 	ending  Ending
 	err     error
 	closed  bool
-	behind  time.Duration // for which bytes were waited for behind the terminal event
+	behind  time.Duration // for which nothing but bytes without an event came behind the terminal one
 	useless bool          // in a coding that neither the client nor anybody here reads
 
 	share   *held.Share // where what is held counts
@@ -150,9 +150,14 @@ func (x *Exchange) Next() ([]byte, error) {
 	return out, nil
 }
 
-// lingers says that an upstream has gone on for too long behind the event that ends its
-// answer: for as long, in all, as it may be silent. Pings would keep the client for ever.
+// lingers says that an upstream has gone on for too long, behind what may end its answer,
+// with what is no event: for as long, in all, as it may be silent. Pings would keep the
+// client for ever. Some say in every event that it ends, which is not the end then.
 func (x *Exchange) lingers(more time.Duration) bool {
+	if n := x.reader.Events(); n != x.events {
+		x.events, x.behind = n, 0
+		return false
+	}
 	x.behind += more
 	idle := x.clock.idle()
 	return idle > 0 && x.behind > idle

@@ -289,6 +289,28 @@ func TestPingsBehindTheEndEnd(t *testing.T) {
 	})
 }
 
+// Some say in every event that the answer ends, and go on.
+func TestAnAnswerThatGoesOnBehindItsEndIsWhole(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		var whole strings.Builder
+		s := newStage(t, "server: {relay_stall_timeout: 20}", func(w *drill.Wire, _ drill.Request, _ int) {
+			w.Head(200, drill.Chunked, "Content-Type", sseType)
+			for i := range 30 {
+				event := fmt.Sprintf(`data: {"choices":[{"index":0,"delta":{"content":"word %d "},"finish_reason":"stop"}]}`+"\n\n", i)
+				whole.WriteString(event)
+				w.Chunk([]byte(event))
+				if !w.Pause(2 * time.Second) {
+					return
+				}
+			}
+			w.End()
+		})
+		if got := s.ask("POST", chatPath, requestFor(chatPath, true)); got.body != whole.String() || got.err != nil {
+			t.Errorf("%d bytes of %d, %v", len(got.body), whole.Len(), got.err)
+		}
+	})
+}
+
 // A connection that a client keeps for later is not closed by the time limit on
 // what was written over it before.
 func TestAKeptConnectionOutlivesTheWriteLimit(t *testing.T) {
