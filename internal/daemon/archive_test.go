@@ -109,9 +109,8 @@ func TestTheArchiveOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-// Nobody waits for the archive: what is asked while it is opened is added to what it
-// holds.
-func TestRequestsDoNotWaitForTheArchive(t *testing.T) {
+// What is asked while the archive is opened is added to what it holds.
+func TestRequestsAtTheStartAreAddedToTheArchive(t *testing.T) {
 	path, state := configuration(t, "")
 	for i := range 5 {
 		l := begin(t, path)

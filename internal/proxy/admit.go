@@ -156,7 +156,7 @@ func (q *request) scan(s *Snapshot) *answer {
 			q.model = ""
 		}
 	}
-	if q.stream = q.wantsStream(); q.stream && q.doc != nil && q.endpoint.Generation {
+	if q.stream = q.wantsStream(); q.stream && q.doc != nil && (q.endpoint.Generation || q.endpoint.Kind == wire.Images) {
 		q.choices = q.doc.Choices()
 	}
 	return nil

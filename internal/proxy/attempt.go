@@ -24,8 +24,9 @@ import (
 // and its own headers, resolved for one attempt.
 type identity struct {
 	header  []headerField
-	own     bool // it has a credential, so the client's must not go there
-	secrets []string
+	own     bool     // it has a credential, so the client's must not go there
+	secrets []string // its credentials
+	hidden  []string // what else comes from the environment, and is shown to nobody
 }
 
 // A headerField is one header, its name spelt as the keys of one are.
@@ -80,8 +81,10 @@ func identify(c *route.Candidate) (id identity, missing string) {
 		if isCredential(name) {
 			id.own = true
 		}
-		if secretive(name) || h.Env != "" {
+		if secretive(name) {
 			id.secrets = append(id.secrets, value.Reveal())
+		} else if h.Env != "" {
+			id.hidden = append(id.hidden, value.Reveal())
 		}
 	}
 	return id, ""

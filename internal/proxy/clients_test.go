@@ -129,6 +129,12 @@ func TestClientModels(t *testing.T) {
 		{"/v1/chat/completions", `{"model":"vm","models":["other"]}`, 200, 403, 403},
 		{"/v1/chat/completions", `{"model":"vm","fallback_model":"other"}`, 200, 403, 403},
 		{"/v1/chat/completions", `{"model":"vm","context_window_fallbacks":[{"vm":["other"]}]}`, 200, 403, 403},
+		{"/v1/chat/completions", `{"model":"vm","fallbacks":{"vm":["other"]}}`, 200, 403, 403},
+		{"/v1/chat/completions", `{"model":"vm","context_window_fallback_dict":{"vm":"other"}}`, 200, 403, 403},
+		{"/v1/chat/completions", `{"model":"vm","fallbacks":"other"}`, 200, 403, 403},
+		{"/v1/chat/completions", `{"model":"vm","models":[["other"]]}`, 200, 403, 403},
+		{"/v1/chat/completions", `{"model":"vm","models":["vm"],"fallbacks":[{"model":"vm","temperature":1}]}`, 200, 200, 403},
+		{"/v1/messages/batches", `{"model":"vm","requests":[{"params":{"model":"vm","tools":[{"type":"advisor","model":"other"}]}}]}`, 200, 403, 403},
 		{"/v1/responses", `{"model":"vm","tools":[{"type":"image_generation","model":"other"}]}`, 200, 403, 403},
 		{"/v1/responses", `{"model":"vm","tools":[{"type":"function","parameters":{"properties":{"model":{"type":"string"}},"model":"no"}}]}`, 200, 200, 403},
 		// What is nothing of a model's, whatever its body says.

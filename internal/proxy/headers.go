@@ -195,8 +195,19 @@ func (r *run) show(secrets []string) {
 		r.shown = r.showing[:0]
 	}
 	for _, secret := range secrets {
-		if worthHiding(secret) && !slices.Contains(r.shown, secret) {
-			r.shown = append(r.shown, secret)
+		if slices.Contains(r.shown, secret) {
+			continue // tried again
+		}
+		if strings.IndexByte(secret, ' ') < 0 { // as nearly all are
+			if len(secret) >= shortestWord {
+				r.shown = append(r.shown, secret)
+			}
+			continue
+		}
+		for _, spelt := range spellings(nil, secret) {
+			if len(spelt) >= shortestWord {
+				r.shown = append(r.shown, spelt)
+			}
 		}
 	}
 }

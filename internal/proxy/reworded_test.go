@@ -81,3 +81,29 @@ func TestNoHeadOfAnAnswerQuotesAKey(t *testing.T) {
 		}
 	}
 }
+
+// Nor a credential that stands in a header of its own, in any of its spellings; what only
+// comes from the environment may be a word that every answer holds.
+func TestNoHeadQuotesACredentialInAHeader(t *testing.T) {
+	t.Setenv("REWORDED_AUTH", "Bearer sk-upstream-secret-1234567890")
+	t.Setenv("REWORDED_PROJECT", "proj_1234567890")
+	u := play(t, func(w *drill.Wire, r drill.Request, _ int) {
+		header := []string{"Openai-Project", "proj_1234567890", "X-Echo", r.Get("Authorization")}
+		if _, bare, ok := strings.Cut(r.Get("Authorization"), " "); ok {
+			header = append(header, "X-Bare", bare)
+		}
+		w.JSON(200, []byte(okChat), header...)
+	})
+	address := strings.TrimPrefix(u.URL(), "http://")
+	for name, candidate := range map[string]string{
+		"a header": "{base_url: 'http://" + address + "', header_env: {authorization: REWORDED_AUTH, openai-project: REWORDED_PROJECT}, auth_style: none, model: m1}",
+		"a user":   "{base_url: 'http://user:password-123@" + address + "', auth_style: none, model: m1}",
+		"a key":    "{base_url: 'http://" + address + "', api_key: sk-upstream-secret-1234567890, model: m1}",
+	} {
+		r := newRig(t, "virtual_models: {vm: ["+candidate+"]}")
+		got := r.post("/v1/chat/completions", `{"model":"vm"}`)
+		if got.Status != 200 || got.Get("X-Echo") != "" || got.Get("X-Bare") != "" || got.Get("Openai-Project") != "proj_1234567890" {
+			t.Errorf("%s: %d %s", name, got.Status, got.Head)
+		}
+	}
+}

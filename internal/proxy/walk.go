@@ -326,6 +326,7 @@ func (w *walk) attempt(s *seat) {
 func (w *walk) prepare(s *seat) {
 	w.req.memory.hold() // until it has been performed, however long the request lives
 	w.redact.know(s.id.secrets)
+	w.redact.know(s.id.hidden)
 	w.show(s.id.secrets)
 	w.begun(s.c)
 	w.round++

@@ -16,7 +16,7 @@ var contentNames = []string{
 // modelLists are members that hold several models: those to go on with where the first
 // fails (OpenRouter's models, LiteLLM's fallbacks, where one model's name may lead to a
 // list of others).
-var modelLists = []string{"models", "fallbacks", "fallback_models", "context_window_fallbacks", "content_policy_fallbacks"}
+var modelLists = []string{"models", "fallbacks", "fallback_models", "context_window_fallbacks", "content_policy_fallbacks", "context_window_fallback_dict"}
 
 // modelNames are members that hold one.
 var modelNames = []string{"model", "fallback_model"}
@@ -56,8 +56,11 @@ func namesInside(names []string, raw []byte) []string {
 		}
 		// What is said stands in the requests of a batch too; but the input of a session is
 		// how it hears.
-		if !slices.Contains(contentNames, name) || name == "input" && jsonKind(c.value) == '{' {
+		switch {
+		case !slices.Contains(contentNames, name), name == "input" && jsonKind(c.value) == '{':
 			names = namesOf(names, name, c.value)
+		case name == "tools":
+			names = toolModels(names, c.value)
 		}
 	}
 	return names
@@ -66,31 +69,44 @@ func namesInside(names []string, raw []byte) []string {
 // namesOf adds the names in a member.
 func namesOf(names []string, name string, value []byte) []string {
 	is := func(word string) bool { return strings.EqualFold(word, name) }
-	switch kind := jsonKind(value); {
+	kind := jsonKind(value)
+	switch {
 	case kind == '"' && slices.ContainsFunc(modelNames, is):
 		text, _ := jsonText(value)
 		return append(names, text)
-	case kind == '[' && slices.ContainsFunc(modelLists, is):
-		for c := jsonIn(value); c.next(); {
+	case slices.ContainsFunc(modelLists, is):
+		for c := jsonIn(value); kind == '{' && c.next(); { // {"one": "another"}
 			if text, ok := jsonText(c.value); ok {
 				names = append(names, text)
-				continue
 			}
-			names = namesInside(names, c.value)
-			if jsonKind(c.value) != '{' {
-				continue
-			}
-			for of := jsonIn(c.value); of.next(); { // {"one": ["another"]}
-				for other := jsonIn(of.value); jsonKind(of.value) == '[' && other.next(); {
-					if text, ok := jsonText(other.value); ok {
-						names = append(names, text)
-					}
+		}
+		return listed(names, value)
+	case kind == '{', kind == '[':
+		return namesInside(names, value)
+	}
+	return names
+}
+
+// listed adds the names in what lists models: a name, a list of them or of lists, what
+// holds one, or one that leads to others, {"one": ["another"]}.
+func listed(names []string, value []byte) []string {
+	switch jsonKind(value) {
+	case '"':
+		text, _ := jsonText(value)
+		return append(names, text)
+	case '[':
+		for c := jsonIn(value); c.next(); {
+			names = listed(names, c.value)
+		}
+	case '{':
+		names = namesInside(names, value)
+		for c := jsonIn(value); c.next(); {
+			for other := jsonIn(c.value); jsonKind(c.value) == '[' && other.next(); {
+				if text, ok := jsonText(other.value); ok {
+					names = append(names, text)
 				}
 			}
 		}
-		return names
-	case kind == '{', kind == '[':
-		return namesInside(names, value)
 	}
 	return names
 }
@@ -100,7 +116,7 @@ func namesOf(names []string, name string, value []byte) []string {
 func toolModels(names []string, tools []byte) []string {
 	for c := jsonIn(tools); jsonKind(tools) == '[' && c.next(); {
 		for of := jsonIn(c.value); jsonKind(c.value) == '{' && of.next(); {
-			if name, _ := jsonText(of.key); strings.EqualFold(name, "model") {
+			if name, _ := jsonText(of.key); jsonKind(of.value) == '"' {
 				names = namesOf(names, name, of.value)
 			}
 		}

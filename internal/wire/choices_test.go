@@ -32,9 +32,12 @@ func TestAllChoicesEndBeforeTheStreamDoes(t *testing.T) {
 		"one of two candidates":         {Generate, 2, []string{candidate("0", stop)}, false},
 		"two of two candidates":         {Generate, 2, []string{candidate("0", stop), candidate("1", stop)}, true},
 		"a prompt that is blocked":      {Generate, 2, []string{`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"}}`}, true},
+		"one of two images":             {Images, 2, []string{`{"type":"image_generation.completed","b64_json":"AA"}`}, false},
+		"two of two images":             {Images, 2, []string{`{"type":"image_generation.completed","b64_json":"AA"}`, `{"type":"image_generation.completed","b64_json":"AB"}`}, true},
+		"one image":                     {Images, 1, []string{`{"type":"image_edit.completed","b64_json":"AA"}`}, true},
 		"one of two completions":        {Completions, 2, []string{`{"object":"text_completion","choices":[{"index":0,"text":"hello","finish_reason":"stop"}]}`}, false},
 	} {
-		r := NewReader(Want{Kind: c.kind, Stream: true, Judged: true, Choices: c.choices})
+		r := NewReader(Want{Kind: c.kind, Stream: true, Judged: c.kind != Images, ErrorIsFailure: true, Choices: c.choices})
 		for _, e := range c.events {
 			r.Feed([]byte("data: " + e + "\n\n"))
 		}

@@ -68,7 +68,7 @@ func newDialect(k Kind) dialect {
 	case OllamaChat, OllamaGenerate:
 		return ollama{}
 	}
-	return media{}
+	return &media{}
 }
 
 // fail notes an error; the first one of an event stands.

@@ -6,9 +6,11 @@ import "bytes"
 // common shape: transcriptions, speech, images, embeddings, and anything that
 // reports usage as one of these does. Shapes: OpenAI's SDKs (types/audio,
 // types/image) and API reference.
-type media struct{}
+type media struct {
+	images int // that are there
+}
 
-func (media) read(raw []byte, ev *event) {
+func (d *media) read(raw []byte, ev *event) {
 	var kind, delta, text, audio, image []byte
 	kind = ev.name
 	for c := jsonIn(raw); c.next(); {
@@ -53,7 +55,8 @@ func (media) read(raw []byte, ev *event) {
 	case bytes.HasPrefix(kind, []byte("image_")) && bytes.HasSuffix(kind, []byte(".completed")):
 		ev.nontext = ev.nontext || jsonTruthy(image)
 		ev.end(endExplained)
-		ev.reason, ev.final = true, true
+		d.images++
+		ev.reason, ev.finished = true, d.images
 	case string(kind) == "error":
 		ev.fail(raw)
 	case ev.whole:

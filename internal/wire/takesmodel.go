@@ -3,12 +3,17 @@ package wire
 import "strings"
 
 // modelEndings are the last segments of the endpoints, beside those that generate, whose
-// body names the model that serves it: embeddings, rerankers, moderation, counting of
-// tokens, video, OpenAI's realtime API, Anthropic's batches (whose requests name it too),
-// and what vLLM and Ollama have for the same.
+// body names the model that serves it: embeddings, rerankers, moderation and classifying
+// (OpenAI, Mistral, Cohere, Jina, Voyage), reading of documents, counting of tokens,
+// pictures and video (OpenAI and relays, Alibaba, Volcengine), OpenAI's realtime API,
+// Anthropic's older completions and its batches (whose requests name it too), Google's
+// interactions, and what vLLM, SageMaker, llama.cpp and Ollama have for the same.
 var modelEndings = map[string]bool{
-	"embeddings": true, "embed": true, "rerank": true, "moderations": true, "classify": true, "score": true, "pooling": true,
-	"tokenize": true, "detokenize": true, "count_tokens": true, "input_tokens": true, "compact": true, "videos": true,
+	"embeddings": true, "contextualizedembeddings": true, "multimodalembeddings": true, "embed": true, "rerank": true, "reranking": true,
+	"moderations": true, "classify": true, "classifications": true, "score": true, "pooling": true, "ocr": true,
+	"tokenize": true, "detokenize": true, "count_tokens": true, "input_tokens": true, "compact": true, "complete": true, "infill": true,
+	"invocations": true, "interactions": true, "chat": true, "generate": true, "generation": true, "generations": true, "videos": true,
+	"video-synthesis": true, "image-synthesis": true, "generations/tasks": true,
 	"realtime/calls": true, "realtime/sessions": true, "realtime/client_secrets": true, "realtime/transcription_sessions": true,
 	"messages/batches": true, "api/show": true,
 }
