@@ -29,9 +29,16 @@ func (d *Doc) NamesInBody() (names []string) {
 	switch {
 	case d.boundary != "":
 		for c := partsOf(d.body, d.boundary); c.next(); {
-			part := bytes.TrimSpace(d.body[c.content.Start:c.content.End])
-			if len(part) > 0 && part[0] == '{' && jsonValid(part) && !slices.Contains(contentNames, string(c.name)) {
-				names = namesInside(names, part)
+			name := strings.TrimSuffix(string(c.name), "[]")
+			if slices.Contains(contentNames, name) {
+				continue
+			}
+			switch part := bytes.TrimSpace(d.body[c.content.Start:c.content.End]); {
+			case len(part) > 0 && (part[0] == '{' || part[0] == '[') && jsonValid(part):
+				names = namesOf(names, name, part)
+			case strings.EqualFold(name, "model"): // Models has it
+			case isOneOf(name, modelNames), isOneOf(name, modelLists):
+				names = append(names, string(part))
 			}
 		}
 	case d.object:
@@ -68,13 +75,12 @@ func namesInside(names []string, raw []byte) []string {
 
 // namesOf adds the names in a member.
 func namesOf(names []string, name string, value []byte) []string {
-	is := func(word string) bool { return strings.EqualFold(word, name) }
 	kind := jsonKind(value)
 	switch {
-	case kind == '"' && slices.ContainsFunc(modelNames, is):
+	case kind == '"' && isOneOf(name, modelNames):
 		text, _ := jsonText(value)
 		return append(names, text)
-	case slices.ContainsFunc(modelLists, is):
+	case isOneOf(name, modelLists):
 		for c := jsonIn(value); kind == '{' && c.next(); { // {"one": "another"}
 			if text, ok := jsonText(c.value); ok {
 				names = append(names, text)
@@ -85,6 +91,11 @@ func namesOf(names []string, name string, value []byte) []string {
 		return namesInside(names, value)
 	}
 	return names
+}
+
+// isOneOf compares as those do who do not heed case.
+func isOneOf(name string, words []string) bool {
+	return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(word, name) })
 }
 
 // listed adds the names in what lists models: a name, a list of them or of lists, what

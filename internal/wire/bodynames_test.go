@@ -35,4 +35,14 @@ func TestNamesInBody(t *testing.T) {
 	if got := strings.Join(d.NamesInBody(), " "); got != "b" {
 		t.Errorf("form: %q", got)
 	}
+	for name, value := range map[string]string{"fallback_model": "b", "Fallbacks": "b", "models[]": " b ", "fallbacks": `["b"]`, "context_window_fallback_dict": `{"a":"b"}`} {
+		form := "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\na\r\n--b\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n--b--\r\n"
+		d, err := ScanMultipart([]byte(form), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(d.NamesInBody(), " "); got != "b" {
+			t.Errorf("a form's %s: %q", name, got)
+		}
+	}
 }
