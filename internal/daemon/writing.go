@@ -17,10 +17,9 @@ type writing struct {
 
 // open opens the archive, which takes milliseconds, on a goroutine of its own.
 func (w *writing) open() {
-	opened := make(chan struct{})
-	w.opened = opened
+	w.opened = make(chan struct{})
 	go func() {
-		defer close(opened)
+		defer close(w.opened)
 		w.archive.Open(context.Background()) // ends within a moment
 	}()
 }

@@ -155,7 +155,7 @@ func ofOrigin(name string) bool {
 func returnable(dst, upstream http.Header, shown []string) {
 	listed := connected(upstream)
 	for name, values := range upstream {
-		if hopByHop(name) || listed[name] || ofOrigin(name) || hasPrefix(name, ourPrefixes) || quotes(values, shown) {
+		if hopByHop(name) || listed[name] || ofOrigin(name) || hasPrefix(name, ourPrefixes) || holdsAny(values, shown) {
 			continue
 		}
 		if own, ours := dst[name]; ours {
@@ -175,9 +175,9 @@ func returnable(dst, upstream http.Header, shown []string) {
 	}
 }
 
-// quotes says whether a value holds one of the secrets. Nearly every value is shorter than
+// holdsAny says whether a value holds one of the secrets. Nearly every value is shorter than
 // they are.
-func quotes(values, secrets []string) bool {
+func holdsAny(values, secrets []string) bool {
 	for _, value := range values {
 		for _, secret := range secrets {
 			if len(value) >= len(secret) && strings.Contains(value, secret) {

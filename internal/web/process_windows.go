@@ -9,11 +9,13 @@ import (
 
 // What x/sys has no function for.
 var (
-	kernel32           = windows.NewLazySystemDLL("kernel32.dll")
-	getMemoryInfo      = kernel32.NewProc("K32GetProcessMemoryInfo")
-	getHandles         = kernel32.NewProc("GetProcessHandleCount")
-	windowsMostHandles = int64(16 << 20) // of a process (learn.microsoft.com, "Kernel objects")
+	kernel32      = windows.NewLazySystemDLL("kernel32.dll")
+	getMemoryInfo = kernel32.NewProc("K32GetProcessMemoryInfo")
+	getHandles    = kernel32.NewProc("GetProcessHandleCount")
 )
+
+// mostHandles is how many a process may have (learn.microsoft.com, "Kernel objects").
+const mostHandles = 16 << 20
 
 // memoryCounters is PROCESS_MEMORY_COUNTERS_EX.
 type memoryCounters struct {
@@ -42,6 +44,6 @@ func (p *process) read(int) {
 	}
 	var handles uint32
 	if ok, _, _ := getHandles.Call(uintptr(self), uintptr(unsafe.Pointer(&handles))); ok != 0 {
-		p.open, p.most = int64(handles), windowsMostHandles
+		p.open, p.most = int64(handles), mostHandles
 	}
 }

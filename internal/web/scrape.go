@@ -55,12 +55,12 @@ func (s *scrape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		z := s.zippers.Get().(*gzip.Writer)
 		z.Reset(w)
 		defer func() {
-			_ = z.Close() // as below
+			_ = z.Close() // the scraper has left
 			s.zippers.Put(z)
 		}()
 		to = z
 	}
-	_, _ = page.WriteTo(to) // the scraper has left
+	_, _ = page.WriteTo(to) // here, too
 }
 
 // takesGzip says whether a client asks for gzip (RFC 9110, 12.5.3). One that takes just
