@@ -44,6 +44,8 @@ var may = map[string][]string{
 	"web/stage":      {"daemon", "web", "drill", "route", "stats", "health", "proxy"},
 	"console":        {"control", "files"},
 	"drill":          {"wire"},
+	"drill/h2":       {"drill"},
+	"drill/names":    {},
 	"daemon":         {"config", "handover", "route", "wire", "probe", "rule", "health", "stats", "owner", "archive", "proxy", "control", "files", "redisstore", "h1server"},
 	"upstreamtest":   {},
 	"archtest":       {},

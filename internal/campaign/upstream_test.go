@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy/internal/drill"
+	"understudy/internal/drill/h2"
 )
 
 type transport int
@@ -45,7 +46,7 @@ func newHost(name string, over transport, w *world, b *book) *host {
 	case overTLS:
 		h.up = drill.StartOn(tls.NewListener(h.gate, &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"http/1.1"}}), h.serve)
 	case overHTTP2:
-		h.up = drill.StartHTTP2On(h.gate, certificate, h.turn)
+		h.up = h2.Start(h.gate, certificate, h.turn)
 	}
 	return h
 }
@@ -178,16 +179,16 @@ func (h *host) harm(random *rand.Rand, size int) drill.Harm {
 }
 
 // turn is serve over HTTP/2.
-func (h *host) turn(r drill.Request, _ int) drill.Turn {
+func (h *host) turn(r drill.Request, _ int) h2.Turn {
 	q, a := h.b.arrive(h, r)
 	if a == nil {
-		return drill.Turn{}
+		return h2.Turn{}
 	}
 	q.mu.Lock()
 	nth := len(q.arrivals)
 	q.mu.Unlock()
 	random := chance(h.seed, q.id, nth)
-	t := drill.Turn{Answer: answer(random, a.token)}
+	t := h2.Turn{Answer: answer(random, a.token)}
 	if t.Answer.Gap > 0 {
 		t.Answer.Gap = time.Millisecond
 	}

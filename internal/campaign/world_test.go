@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"understudy/internal/drill"
+	"understudy/internal/drill/names"
 )
 
 // marker stands in the middle of every secret, where no mask shows it. It must be
@@ -54,7 +55,7 @@ type world struct {
 	errorEvent bool // some variant has broken_stream: error_event
 	variants   [][]byte
 	secrets    int
-	names      *drill.NameServer
+	names      *names.Server
 	members    []map[string]any // of the pool
 	dead       []func()
 }
@@ -77,7 +78,7 @@ func about(r *rand.Rand, p float64) bool { return r.Float64() < p }
 
 // newWorld makes up everything from the seed.
 func newWorld(seed uint64, dir string, b *book) *world {
-	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 1)), dir: dir, byPath: map[string]*candidate{}, names: drill.StartNames()}
+	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 1)), dir: dir, byPath: map[string]*candidate{}, names: names.Start()}
 	w.own = w.secret("own")
 	w.soonest = about(w.random, 0.2) // where it is so, frozen ones may be called
 	r := w.random

@@ -52,6 +52,12 @@ const created = "1767225610"
 // flush: an event per frame, or one frame where r does not ask for a stream.
 func (a Answer) Frames(r Request) [][]byte { return a.play(formOf(r)).frames() }
 
+// Header returns the header of the answer to r, names and values in turn.
+func (a Answer) Header(r Request) []string {
+	p := a.play(formOf(r))
+	return append([]string{"Content-Type", p.contentType}, p.header...)
+}
+
 // Body returns the body of the answer to r.
 func (a Answer) Body(r Request) []byte { return bytes.Join(a.Frames(r), nil) }
 

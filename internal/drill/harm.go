@@ -38,7 +38,7 @@ const (
 	// HugeHead adds At bytes of header lines.
 	HugeHead
 	// GoAway says at a byte that the connection takes no further requests, and goes
-	// on with this answer. This one and the next two are HTTP/2's: see StartHTTP2.
+	// on with this answer. This one and the next two are HTTP/2's: see package h2.
 	GoAway
 	// GoAwayUnanswered says that this request was not looked at either, and ends the
 	// connection.

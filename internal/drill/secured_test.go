@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -63,78 +62,5 @@ func TestHandshakesStopAtAByte(t *testing.T) {
 		}
 		cancel()
 		u.Close()
-	}
-}
-
-func TestHTTP2AnswersComeToHarm(t *testing.T) {
-	cert, pem := Certificate()
-	for _, c := range []struct {
-		harm  Harm
-		fails bool
-		conns int // for this request and the next
-		count int // requests that arrived in both
-	}{
-		{Harm{}, false, 1, 2},
-		{Harm{Ruin: GoAway, At: 100}, false, 2, 2},
-		{Harm{Ruin: GoAway, At: -1}, false, 2, 2},
-		{Harm{Ruin: GoAwayUnanswered, At: -1}, false, 2, 3}, // the client asks again by itself
-		{Harm{Ruin: ResetStream, At: 0}, true, 1, 2},
-		{Harm{Ruin: ResetStream, At: 100}, true, 1, 2},
-		{Harm{Ruin: Close, At: 100}, true, 2, 2},
-		{Harm{Ruin: Reset, At: 100}, true, 2, 2},
-		{Harm{Ruin: Close, At: 1 << 20}, false, 1, 2}, // no such byte
-	} {
-		t.Run(c.harm.String(), func(t *testing.T) {
-			u := StartHTTP2(cert, func(r Request, n int) Turn {
-				if r.Model() != "m1" || string(r.Body) != askChat {
-					t.Errorf("asked %q", r.Body)
-				}
-				if n == 1 {
-					return Turn{Harm: c.harm}
-				}
-				return Turn{}
-			})
-			defer u.Close()
-			client := trusting(t, pem)
-			text, proto, err := said(client, u)
-			if (err != nil) != c.fails || err == nil && (text != DefaultText || proto != "HTTP/2.0") {
-				t.Errorf("%q over %s, %v", text, proto, err)
-			}
-			if text, _, err := said(client, u); text != DefaultText || err != nil {
-				t.Errorf("the next one: %q, %v", text, err)
-			}
-			if u.Accepted() != c.conns || u.Count() != c.count {
-				t.Errorf("%d requests over %d connections, want %d over %d", u.Count(), u.Accepted(), c.count, c.conns)
-			}
-		})
-	}
-	u := StartHTTP2(cert, func(Request, int) Turn { return Turn{Harm: Harm{Ruin: Silence, At: 50}} })
-	defer u.Close()
-	client := trusting(t, pem)
-	client.Timeout = 50 * time.Millisecond
-	if text, _, err := said(client, u); err == nil {
-		t.Errorf("silence is %q", text)
-	}
-}
-
-func TestNamesThatFail(t *testing.T) {
-	s := StartNames()
-	defer s.Close()
-	r := s.Resolver()
-	if addrs, err := r.LookupHost(t.Context(), "well.test"); err != nil || len(addrs) != 1 || addrs[0] != "127.0.0.1" {
-		t.Errorf("%v, %v", addrs, err)
-	}
-	for name, check := range map[string]func(*net.DNSError) bool{
-		"nxdomain.test": func(e *net.DNSError) bool { return e.IsNotFound },
-		"servfail.test": func(e *net.DNSError) bool { return e.IsTemporary && !e.IsTimeout },
-		"garbage.test":  func(e *net.DNSError) bool { return e.IsTimeout },
-		"silent.test":   func(e *net.DNSError) bool { return e.IsTimeout },
-	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		_, err := r.LookupHost(ctx, name)
-		cancel()
-		if e, ok := errors.AsType[*net.DNSError](err); !ok || !check(e) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

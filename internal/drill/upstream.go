@@ -76,8 +76,14 @@ func StartOn(l net.Listener, script Script) *Upstream {
 // peers that do not speak HTTP. serve need not close the connection; it must
 // return when reading from it fails, since Close waits for it.
 func StartRaw(l net.Listener, serve func(c net.Conn)) *Upstream {
+	return StartConns(l, func(_ *Upstream, c net.Conn, _ int) { serve(c) })
+}
+
+// StartConns is StartRaw for peers that speak another version of HTTP: serve also gets
+// the Upstream, for Record, and the number of the connection, counted from 1.
+func StartConns(l net.Listener, serve func(u *Upstream, c net.Conn, nth int)) *Upstream {
 	u := newUpstream(l)
-	u.run(func(c net.Conn, _ int) { serve(c) })
+	u.run(func(c net.Conn, nth int) { serve(u, c, nth) })
 	return u
 }
 
@@ -122,7 +128,7 @@ func (u *Upstream) serve(c net.Conn, conn int, script Script) {
 		}
 		r.Conn, r.Nth, r.At = conn, nth, time.Now()
 		w := &Wire{u: u, c: c, br: br, head: r.Method == "HEAD"}
-		script(w, r, u.record(r))
+		script(w, r, u.Record(r))
 		if !w.finish(r) {
 			return
 		}
@@ -239,8 +245,9 @@ func (u *Upstream) leave(c net.Conn) {
 	u.notify()
 }
 
-// record keeps a request and returns its number.
-func (u *Upstream) record(r Request) int {
+// Record keeps a request that arrived whole and returns its number, counted from 1. It
+// is for the serve of StartConns; scripts' requests are recorded already.
+func (u *Upstream) Record(r Request) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.requests = append(u.requests, r)

@@ -248,7 +248,18 @@ func (w *Wire) FIN() {
 // method of a connection that has one, a plain close elsewhere. What the peer's
 // system has not taken yet is lost.
 func (w *Wire) Reset() {
-	c := w.c
+	resetNext(w.c)
+	w.hangUp()
+}
+
+// ResetConn closes c, a connection of an Upstream, with an RST.
+func ResetConn(c net.Conn) {
+	resetNext(c)
+	c.Close()
+}
+
+// resetNext makes closing c an RST.
+func resetNext(c net.Conn) {
 	if t, ok := c.(interface{ NetConn() net.Conn }); ok { // a *tls.Conn
 		c = t.NetConn()
 	}
@@ -258,7 +269,6 @@ func (w *Wire) Reset() {
 	case interface{ Reset() error }:
 		c.Reset()
 	}
-	w.hangUp()
 }
 
 func (w *Wire) hangUp() {

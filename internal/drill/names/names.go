@@ -1,4 +1,5 @@
-package drill
+// Package names plays a name server that fails.
+package names
 
 import (
 	"context"
@@ -10,40 +11,40 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// A NameServer is a name server on loopback. It says that names which begin with
+// A Server is a name server on loopback. It says that names which begin with
 // "nxdomain" are none, fails for those that begin with "servfail", gives garbage for
 // "garbage", and does not answer for "silent"; all others are 127.0.0.1.
-type NameServer struct {
+type Server struct {
 	c  net.PacketConn
 	wg sync.WaitGroup
 }
 
-// StartNames starts a NameServer on a free port. It panics where there is none. The
+// Start starts a Server on a free port. It panics where there is none. The
 // caller calls Close.
-func StartNames() *NameServer {
+func Start() *Server {
 	c, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
-		panic(fmt.Sprintf("drill: %v", err))
+		panic(fmt.Sprintf("names: %v", err))
 	}
-	s := &NameServer{c: c}
+	s := &Server{c: c}
 	s.wg.Go(s.serve)
 	return s
 }
 
 // Resolver returns a resolver that asks this name server alone.
-func (s *NameServer) Resolver() *net.Resolver {
+func (s *Server) Resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", s.c.LocalAddr().String())
 	}}
 }
 
 // Close ends it.
-func (s *NameServer) Close() {
+func (s *Server) Close() {
 	s.c.Close()
 	s.wg.Wait()
 }
 
-func (s *NameServer) serve() {
+func (s *Server) serve() {
 	buf := make([]byte, 1500)
 	for {
 		n, from, err := s.c.ReadFrom(buf)

@@ -1,4 +1,7 @@
-package drill
+// Package h2 plays upstreams that speak HTTP/2 and fail. It stands beside package drill,
+// whose answers and harms it plays, so that what `understudy drill` and `understudy demo`
+// do without, an HTTP/2 library of their own, is not in the program.
+package h2
 
 import (
 	"bytes"
@@ -7,11 +10,14 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"understudy/internal/drill"
 )
 
 // A Turn is what an HTTP/2 upstream does with one request: a healthy answer that may
@@ -19,39 +25,31 @@ import (
 // GoAwayUnanswered and ResetStream; At counts in the body, and a negative one is
 // before the headers.
 type Turn struct {
-	Answer Answer
-	Harm   Harm
+	Answer drill.Answer
+	Harm   drill.Harm
 }
 
-// StartHTTP2 runs an upstream that speaks HTTP/2 alone, behind TLS, on a free port of
-// 127.0.0.1; turn says what it does with the n-th request, counted from 1. Its base
-// URL is "https://" + Addr(). It takes no notice of flow control: answers stay below
-// what clients take unasked, some megabytes. It panics where there is no port. The
-// caller calls Close.
-func StartHTTP2(cert tls.Certificate, turn func(r Request, n int) Turn) *Upstream {
-	return StartHTTP2On(loopback(), cert, turn)
-}
-
-// StartHTTP2On is StartHTTP2 on l, which the Upstream then owns.
-func StartHTTP2On(l net.Listener, cert tls.Certificate, turn func(r Request, n int) Turn) *Upstream {
+// Start runs an upstream that speaks HTTP/2 alone, behind TLS, on l, which the Upstream
+// then owns; turn says what it does with the n-th request, counted from 1. Its base URL
+// is "https://" + Addr(). It takes no notice of flow control: answers stay below what
+// clients take unasked, some megabytes. The caller calls Close.
+func Start(l net.Listener, cert tls.Certificate, turn func(r drill.Request, n int) Turn) *drill.Upstream {
 	l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}})
-	u := newUpstream(l)
-	u.run(func(c net.Conn, nth int) {
-		h := &h2conn{u: u, c: c, nth: nth, turn: turn, f: http2.NewFramer(c, c), open: map[uint32]*h2stream{}, gone: make(chan struct{})}
+	return drill.StartConns(l, func(u *drill.Upstream, c net.Conn, nth int) {
+		h := &conn{u: u, c: c, nth: nth, turn: turn, f: http2.NewFramer(c, c), open: map[uint32]*stream{}, gone: make(chan struct{})}
 		defer h.wg.Wait()
 		defer close(h.gone)
 		h.serve()
 	})
-	return u
 }
 
-// h2conn is one connection.
-type h2conn struct {
-	u    *Upstream
+// conn is one connection.
+type conn struct {
+	u    *drill.Upstream
 	c    net.Conn
 	nth  int // its number
-	turn func(Request, int) Turn
-	open map[uint32]*h2stream // requests that are not whole yet
+	turn func(drill.Request, int) Turn
+	open map[uint32]*stream // requests that are not whole yet
 	asks int
 	last uint32        // the newest stream that is answered
 	away bool          // GOAWAY has been sent: no newer one is
@@ -65,13 +63,13 @@ type h2conn struct {
 	resets map[uint32]chan struct{} // closed when the peer gives a stream up
 }
 
-type h2stream struct {
-	r    Request
+type stream struct {
+	r    drill.Request
 	body bytes.Buffer
 }
 
 // serve reads until the peer leaves.
-func (h *h2conn) serve() {
+func (h *conn) serve() {
 	preface := make([]byte, len(http2.ClientPreface))
 	if _, err := io.ReadFull(h.c, preface); err != nil || string(preface) != http2.ClientPreface {
 		return
@@ -111,9 +109,9 @@ func (h *h2conn) serve() {
 			if away {
 				continue // the peer has been told that it is not
 			}
-			s := &h2stream{r: Request{Method: frame.PseudoValue("method"), Target: frame.PseudoValue("path"), Conn: h.nth}}
+			s := &stream{r: drill.Request{Method: frame.PseudoValue("method"), Target: frame.PseudoValue("path"), Conn: h.nth}}
 			for _, f := range frame.RegularFields() {
-				s.r.Header = append(s.r.Header, Field{f.Name, f.Value})
+				s.r.Header = append(s.r.Header, drill.Field{Name: f.Name, Value: f.Value})
 			}
 			h.open[frame.StreamID] = s
 			h.arrived(frame.StreamID, frame.StreamEnded())
@@ -141,7 +139,7 @@ func (h *h2conn) serve() {
 }
 
 // arrived has a request answered that is whole.
-func (h *h2conn) arrived(id uint32, whole bool) {
+func (h *conn) arrived(id uint32, whole bool) {
 	s := h.open[id]
 	if s == nil || !whole {
 		return
@@ -153,7 +151,7 @@ func (h *h2conn) arrived(id uint32, whole bool) {
 	h.mu.Lock()
 	h.resets[id] = gone
 	h.mu.Unlock()
-	t := h.turn(s.r, h.u.record(s.r))
+	t := h.turn(s.r, h.u.Record(s.r))
 	h.wg.Go(func() {
 		defer func() {
 			h.mu.Lock()
@@ -165,24 +163,23 @@ func (h *h2conn) arrived(id uint32, whole bool) {
 }
 
 // answer plays one turn.
-func (h *h2conn) answer(id uint32, r Request, t Turn, gone <-chan struct{}) {
-	if t.Harm.Ruin != Unharmed && t.Harm.At < 0 && !h.strike(id, t.Harm.Ruin, gone) {
+func (h *conn) answer(id uint32, r drill.Request, t Turn, gone <-chan struct{}) {
+	if t.Harm.Ruin != drill.Unharmed && t.Harm.At < 0 && !h.strike(id, t.Harm.Ruin, gone) {
 		return
 	}
-	p := t.Answer.play(formOf(r))
-	fields := append([]string{":status", strconv.Itoa(http.StatusOK), "content-type", p.contentType}, p.header...)
+	fields := append([]string{":status", strconv.Itoa(http.StatusOK)}, t.Answer.Header(r)...)
 	if h.write(func(f *http2.Framer) error {
 		h.coded.Reset()
 		for i := 0; i < len(fields); i += 2 {
-			_ = h.coder.WriteField(hpack.HeaderField{Name: string(bytes.ToLower([]byte(fields[i]))), Value: fields[i+1]}) // a buffer takes everything
+			_ = h.coder.WriteField(hpack.HeaderField{Name: strings.ToLower(fields[i]), Value: fields[i+1]}) // a buffer takes everything
 		}
 		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: h.coded.Bytes(), EndHeaders: true})
 	}) != nil {
 		return
 	}
-	struck, sent := t.Harm.Ruin == Unharmed || t.Harm.At < 0, 0
+	struck, sent := t.Harm.Ruin == drill.Unharmed || t.Harm.At < 0, 0
 	const most = 16 << 10 // of a frame, as every peer takes it
-	for i, frame := range p.frames() {
+	for i, frame := range t.Answer.Frames(r) {
 		if i > 0 && t.Answer.Gap > 0 {
 			select {
 			case <-time.After(t.Answer.Gap):
@@ -213,23 +210,23 @@ func (h *h2conn) answer(id uint32, r Request, t Turn, gone <-chan struct{}) {
 }
 
 // strike does the harm, and reports whether the answer goes on.
-func (h *h2conn) strike(id uint32, r Ruin, gone <-chan struct{}) bool {
+func (h *conn) strike(id uint32, r drill.Ruin, gone <-chan struct{}) bool {
 	switch r {
-	case GoAway:
+	case drill.GoAway:
 		return h.write(func(f *http2.Framer) error {
 			h.away = true
 			return f.WriteGoAway(h.last, http2.ErrCodeNo, nil)
 		}) == nil
-	case GoAwayUnanswered:
+	case drill.GoAwayUnanswered:
 		_ = h.write(func(f *http2.Framer) error { return f.WriteGoAway(max(id, 2)-2, http2.ErrCodeNo, nil) })
 		h.c.Close()
-	case ResetStream:
+	case drill.ResetStream:
 		_ = h.write(func(f *http2.Framer) error { return f.WriteRSTStream(id, http2.ErrCodeInternal) })
-	case Close:
+	case drill.Close:
 		h.c.Close()
-	case Reset:
-		(&Wire{c: h.c}).Reset()
-	case Silence:
+	case drill.Reset:
+		drill.ResetConn(h.c)
+	case drill.Silence:
 		select {
 		case <-gone:
 		case <-h.gone:
@@ -239,7 +236,7 @@ func (h *h2conn) strike(id uint32, r Ruin, gone <-chan struct{}) bool {
 }
 
 // write writes frames, nobody else's between them.
-func (h *h2conn) write(frames func(*http2.Framer) error) error {
+func (h *conn) write(frames func(*http2.Framer) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return frames(h.f)
