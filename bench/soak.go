@@ -15,10 +15,15 @@ import (
 )
 
 const (
-	// flat is how much memory may grow in the last half, in MiB an hour, and be called
-	// flat: the collector's own rhythm moves it by as much. With a heap that is collected
-	// when it has grown two and a half times, 4 bytes lost per request come to more.
+	// flat is how much what lives may grow in the last half, in MiB an hour, and be called
+	// flat: ten bytes lost per request come to more. It is read off the size to which the
+	// collector lets the heap grow, which is what lived at the last collection and 64 MiB:
+	// resident memory rises and falls by twenty between two collections, and the trend of
+	// half an hour of that is known to ten MiB an hour at best.
 	flat = 4.0
+	// steady is how much larger the median of resident memory may be in the last half than
+	// in the first, in which tables and windows are filled.
+	steady = 1.1
 	// drained is how long after the last answer everything must have been given back.
 	drained = 15 * time.Second
 	// goroutinesLeft is how many more goroutines there may be after than before: those of
@@ -55,7 +60,7 @@ type soakVerdict struct {
 	First      float64 `json:"resident_median_first_half_mib"`
 	Last       float64 `json:"resident_median_last_half_mib"`
 	Slope      float64 `json:"resident_last_half_mib_per_hour"`
-	HeapSlope  float64 `json:"anonymous_last_half_mib_per_hour"`
+	LiveSlope  float64 `json:"live_last_half_mib_per_hour"`
 	Cores      float64 `json:"cores"`
 	Reloads    int     `json:"reloads"`
 	Leftovers  string  `json:"leftovers,omitempty"` // what was not given back after
@@ -113,9 +118,9 @@ func (r *soaked) judge(left string, before, after sample) {
 	}
 	half, last := len(r.Samples)/2, r.Samples[len(r.Samples)-1]
 	resident := points(r.Samples, func(s sample) float64 { return s.Resident })
-	anonymous := points(r.Samples, func(s sample) float64 { return s.Anonymous })
+	live := points(r.Samples, func(s sample) float64 { return s.HeapGoal })
 	v.First, v.Last = curve.Middle(resident[:half]), curve.Middle(resident[half:])
-	v.Slope, v.HeapSlope = 60*curve.Trend(resident[half:]), 60*curve.Trend(anonymous[half:])
+	v.Slope, v.LiveSlope = 60*curve.Trend(resident[half:]), 60*curve.Trend(live[half:])
 	v.Reloads = after.Reloads
 	v.Cores = (last.CPU - before.CPU) / (last.Minutes * 60)
 }
@@ -139,6 +144,7 @@ func (r *soaked) draw() {
 	}{
 		{memory, "resident", func(s sample) float64 { return s.Resident }},
 		{memory, "of it heap and stacks", func(s sample) float64 { return s.Anonymous }},
+		{memory, "what the heap may grow to", func(s sample) float64 { return s.HeapGoal }},
 		{memory, "state directory on disk", func(s sample) float64 { return s.Disk }},
 		{open, "descriptors", func(s sample) float64 { return float64(s.Descriptors) }},
 		{open, "goroutines", func(s sample) float64 { return float64(s.Goroutines) }},
@@ -152,15 +158,15 @@ func (r *soaked) draw() {
 // print shows the samples by tenths of the time, the requests by kind, and the verdict.
 func (r *soaked) print() {
 	fmt.Print("\n", r.About)
-	lines := [][]string{{"minute", "resident", "anonymous", "heap", "goroutines", "descriptors", "disk", "in flight", "done", "failed", "p50", "p99", "cores", "others"},
-		{"", "MiB", "MiB", "MiB", "", "", "MiB", "", "", "", "ms", "ms", "", "cores"}}
+	lines := [][]string{{"minute", "resident", "anonymous", "heap", "heap goal", "goroutines", "descriptors", "disk", "in flight", "done", "failed", "p50", "p99", "cores", "others"},
+		{"", "MiB", "MiB", "MiB", "MiB", "", "", "MiB", "", "", "", "ms", "ms", "", "cores"}}
 	for i := range 10 {
 		at := (i+1)*len(r.Samples)/10 - 1
 		if at < 0 {
 			continue
 		}
 		s := r.Samples[at]
-		lines = append(lines, []string{fmt.Sprintf("%.1f", s.Minutes), fmt.Sprintf("%.1f", s.Resident), fmt.Sprintf("%.1f", s.Anonymous), fmt.Sprintf("%.1f", s.Heap),
+		lines = append(lines, []string{fmt.Sprintf("%.1f", s.Minutes), fmt.Sprintf("%.1f", s.Resident), fmt.Sprintf("%.1f", s.Anonymous), fmt.Sprintf("%.1f", s.Heap), fmt.Sprintf("%.1f", s.HeapGoal),
 			fmt.Sprint(s.Goroutines), fmt.Sprint(s.Descriptors), fmt.Sprintf("%.1f", s.Disk), fmt.Sprint(s.InFlight), fmt.Sprint(s.Done), fmt.Sprint(s.Failed),
 			fmt.Sprintf("%.1f", s.P50), fmt.Sprintf("%.1f", s.P99), fmt.Sprintf("%.2f", s.Cores), fmt.Sprintf("%.2f", s.Others)})
 	}
@@ -173,7 +179,8 @@ func (r *soaked) print() {
 	align(os.Stdout, lines)
 	v := r.Verdict
 	fmt.Printf("\n%d requests, %d failed, %d reloads, %.2f cores of understudy\n", v.Good+v.Failed, v.Failed, v.Reloads, v.Cores)
-	fmt.Printf("resident: median of the first half %.1f MiB, of the last half %.1f MiB; trend of the last half %+.0f KiB an hour (heap and stacks %+.0f)\n", v.First, v.Last, 1024*v.Slope, 1024*v.HeapSlope)
+	fmt.Printf("resident: median of the first half %.1f MiB, of the last half %.1f MiB; trend of the last half %+.1f MiB an hour\n", v.First, v.Last, v.Slope)
+	fmt.Printf("what lives, by the heap goal: trend of the last half %+.1f MiB an hour\n", v.LiveSlope)
 	fmt.Printf("goroutines: %d before, %d after the last answer\n", v.Goroutines[0], v.Goroutines[1])
 	for _, f := range r.Failures {
 		fmt.Println("failed:", f)
@@ -193,8 +200,11 @@ func (r *soaked) failed(smoke bool) error {
 	if v.Leftovers != "" {
 		err = errors.Join(err, errors.New("not given back: "+v.Leftovers))
 	}
-	if !smoke && v.Slope > flat {
-		err = errors.Join(err, fmt.Errorf("memory grows by %.1f MiB an hour", v.Slope))
+	if !smoke && v.LiveSlope > flat {
+		err = errors.Join(err, fmt.Errorf("what lives grows by %.1f MiB an hour", v.LiveSlope))
+	}
+	if !smoke && v.Last > steady*v.First {
+		err = errors.Join(err, fmt.Errorf("resident memory grew from %.1f to %.1f MiB", v.First, v.Last))
 	}
 	for _, k := range soakKindsMissing(r.Kinds, smoke) {
 		err = errors.Join(err, fmt.Errorf("no request went well of: %s", k))

@@ -25,6 +25,7 @@ type sample struct {
 	Resident    float64 `json:"resident_mib"`
 	Anonymous   float64 `json:"anonymous_mib"` // of it heap and stacks
 	Heap        float64 `json:"heap_in_use_mib"`
+	HeapGoal    float64 `json:"heap_goal_mib"` // at which the collector begins: what lived last time, and a headroom
 	Goroutines  int     `json:"goroutines"`
 	Descriptors int     `json:"descriptors"`
 	Disk        float64 `json:"state_dir_mib"`
@@ -93,6 +94,7 @@ func (s *soaking) look(ctx context.Context, m *proc.Meter) sample {
 	} else {
 		all := metrics(text)
 		o.Heap, o.Goroutines = all["go_memstats_heap_inuse_bytes"]/(1<<20), int(all["go_goroutines"])
+		o.HeapGoal = all["go_memstats_next_gc_bytes"] / (1 << 20)
 		o.held, o.under, o.dropped = all["understudy_held_bytes"], all["understudy_requests_in_flight"], all[`understudy_archive_dropped_total{kind="requests"}`]
 		if all["understudy_config_last_reload_successful"] != 1 {
 			s.fault("the last reload went wrong")
