@@ -120,7 +120,7 @@ func TestTheExamplesOfTheCommandsPage(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p, err := newParser(streams{strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}}, func(int) {})
+				p, err := newParser(&grammar{}, streams{strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}}, func(int) {})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,7 +16,7 @@ import (
 func model(t *testing.T) *kong.Node {
 	t.Helper()
 	var out bytes.Buffer
-	p, err := newParser(streams{strings.NewReader(""), &out, &out}, func(int) {})
+	p, err := newParser(&grammar{}, streams{strings.NewReader(""), &out, &out}, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ type manCommand struct{}
 
 // Run prints understudy(1), made from the grammar of the command line.
 func (manCommand) Run(std streams) error {
-	p, err := newParser(std, func(int) {})
+	p, err := newParser(&grammar{}, std, func(int) {})
 	if err != nil {
 		return err
 	}

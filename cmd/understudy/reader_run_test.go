@@ -66,7 +66,7 @@ func (s *reader) console(lines ...string) (out, problem string) {
 // understudy runs our own program as a line of a page has it. Addresses of a running
 // process become those of ours, and what would not end is looked at while it runs.
 func (s *reader) understudy(args []string, in io.Reader, out, errs io.Writer) string {
-	p, err := newParser(streams{strings.NewReader(""), io.Discard, io.Discard}, func(int) {})
+	p, err := newParser(&grammar{}, streams{strings.NewReader(""), io.Discard, io.Discard}, func(int) {})
 	if err != nil {
 		return err.Error()
 	}
@@ -220,7 +220,7 @@ func (s *reader) scorecard(b block) string {
 	if err != nil {
 		return err.Error()
 	}
-	p, err := newParser(streams{strings.NewReader(""), io.Discard, io.Discard}, func(int) {})
+	p, err := newParser(&grammar{}, streams{strings.NewReader(""), io.Discard, io.Discard}, func(int) {})
 	if err != nil {
 		return err.Error()
 	}
