@@ -47,18 +47,18 @@ func override(name string, low lowest, doc string, at func(*Candidate) *time.Dur
 
 var candidateKeys = []key[entry]{
 	text("name", "", "What people call it; vm#n by default.", func(e *entry) *string { return &e.Name }),
-	custom(Key{Name: "base_url", Type: "http or https URL", Doc: "Where the API is. A version at its end stands for the one in the client's path.", form: urlForm(true, "http", "https")}, func(d *decoder, n *node, e *entry) { e.BaseURL = d.baseURL(n) }),
+	custom(Key{Name: "base_url", Type: "http or https URL", Doc: "Where the API is. A version at its end stands for the one in the client's path.", form: func() form { return urlForm(true, "http", "https") }}, func(d *decoder, n *node, e *entry) { e.BaseURL = d.baseURL(n) }),
 	text("model", "", "The real model name to ask for.", func(e *entry) *string { return &e.Model }),
-	custom(Key{Name: "api_key", Type: "secret", Doc: "The credential itself. Give this, api_key_env, api_key_file, or auth_style none.", form: lineForm(), Secret: true}, func(d *decoder, n *node, e *entry) {
+	custom(Key{Name: "api_key", Type: "secret", Doc: "The credential itself. Give this, api_key_env, api_key_file, or auth_style none.", form: lineForm, Secret: true}, func(d *decoder, n *node, e *entry) {
 		d.oneCredential(n, &e.Credential, func() (Credential, bool) {
 			s, ok := d.secret(n)
 			return LiteralCredential(s.Reveal()), ok
 		})
 	}),
-	custom(Key{Name: "api_key_env", Type: "name of a variable", Doc: "The environment variable that holds the credential.", form: variableForm()}, func(d *decoder, n *node, e *entry) {
+	custom(Key{Name: "api_key_env", Type: "name of a variable", Doc: "The environment variable that holds the credential.", form: variableForm}, func(d *decoder, n *node, e *entry) {
 		d.oneCredential(n, &e.Credential, func() (Credential, bool) { return d.variable(n) })
 	}),
-	custom(Key{Name: "api_key_file", Type: "path", Doc: "The file that holds the credential; white space at its end is dropped.", form: lineForm()}, func(d *decoder, n *node, e *entry) {
+	custom(Key{Name: "api_key_file", Type: "path", Doc: "The file that holds the credential; white space at its end is dropped.", form: lineForm}, func(d *decoder, n *node, e *entry) {
 		d.oneCredential(n, &e.Credential, func() (Credential, bool) {
 			s, ok := d.line(n)
 			if ok && looksSecret(s) {
@@ -69,31 +69,33 @@ var candidateKeys = []key[entry]{
 		})
 	}),
 	choice("auth_style", AuthStyles, "How the credential is sent: bearer as Authorization, the others as the header of that name (x-api-key adds anthropic-version where the client sent none); none sends none.", func(e *entry) *string { return &e.AuthStyle }),
-	custom(Key{Name: "headers", Type: "mapping of header to text", Doc: "Headers that replace the client's of the same name.", form: headersForm(lineForm())}, func(d *decoder, n *node, e *entry) { d.headers(n, e, false) }),
-	custom(Key{Name: "header_env", Type: "mapping of header to the name of a variable", Doc: "The same with values from the environment; a variable wins over headers.", form: headersForm(variableForm())}, func(d *decoder, n *node, e *entry) { d.headers(n, e, true) }),
-	custom(Key{Name: "weight", Type: "number", Default: "1", Range: "> 0", Doc: "Its share among equals.", form: aboveForm(1e9)}, func(d *decoder, n *node, e *entry) {
+	custom(Key{Name: "headers", Type: "mapping of header to text", Doc: "Headers that replace the client's of the same name.", form: func() form { return headersForm(lineForm()) }}, func(d *decoder, n *node, e *entry) { d.headers(n, e, false) }),
+	custom(Key{Name: "header_env", Type: "mapping of header to the name of a variable", Doc: "The same with values from the environment; a variable wins over headers.", form: func() form { return headersForm(variableForm()) }}, func(d *decoder, n *node, e *entry) { d.headers(n, e, true) }),
+	custom(Key{Name: "weight", Type: "number", Default: "1", Range: "> 0", Doc: "Its share among equals.", form: func() form { return aboveForm(1e9) }}, func(d *decoder, n *node, e *entry) {
 		if v, ok := d.ratio(n, 1e9); ok {
 			e.Weight = v
 		}
 	}).withDefault(func(e *entry) { e.Weight = 1 }),
-	custom(Key{Name: "proxy", Type: "http, https or socks5 URL, or none", DefaultWords: "the environment's proxy variables", Doc: "The proxy to reach it through; none goes straight.", form: form{{"anyOf", []form{{{"const", "none"}}, urlForm(false, "http", "https", "socks5", "socks5h")}}}, Secret: true}, func(d *decoder, n *node, e *entry) { e.Proxy = d.proxyURL(n) }),
+	custom(Key{Name: "proxy", Type: "http, https or socks5 URL, or none", DefaultWords: "the environment's proxy variables", Doc: "The proxy to reach it through; none goes straight.", form: func() form {
+		return form{{"anyOf", []form{{{"const", "none"}}, urlForm(false, "http", "https", "socks5", "socks5h")}}}
+	}, Secret: true}, func(d *decoder, n *node, e *entry) { e.Proxy = d.proxyURL(n) }),
 	override("stall_timeout", positive, "As in server, for this candidate.", func(c *Candidate) *dur { return &c.Stall }),
 	override("stream_timeout", positive, "As in server, for this candidate.", func(c *Candidate) *dur { return &c.Stream }),
 	override("nonstream_timeout", positive, "As in server, for this candidate.", func(c *Candidate) *dur { return &c.Nonstream }),
 	override("content_timeout", zeroUp, "As in server, for this candidate.", func(c *Candidate) *dur { return &c.Content }),
 	boolean("enabled", true, "Whether it is tried at all.", func(e *entry) *bool { return &e.Enabled }),
-	custom(Key{Name: "join", Type: "one of " + words(joins), Default: joins[0], Doc: "How base_url and the client's path meet: fold lets base_url's version stand for both, plain keeps both.", form: choiceForm(joins)}, func(d *decoder, n *node, e *entry) {
+	custom(Key{Name: "join", Type: "one of " + words(joins), Default: joins[0], Doc: "How base_url and the client's path meet: fold lets base_url's version stand for both, plain keeps both.", form: func() form { return choiceForm(joins) }}, func(d *decoder, n *node, e *entry) {
 		v, _ := d.choice(n, joins)
 		e.PlainJoin = v == "plain"
 	}),
-	custom(Key{Name: "terminal", Type: "one of " + words(terminals), Default: terminals[0], Doc: "Whether a stream must end with the dialect's terminal event; optional for upstreams that never send one.", form: choiceForm(terminals)}, func(d *decoder, n *node, e *entry) {
+	custom(Key{Name: "terminal", Type: "one of " + words(terminals), Default: terminals[0], Doc: "Whether a stream must end with the dialect's terminal event; optional for upstreams that never send one.", form: func() form { return choiceForm(terminals) }}, func(d *decoder, n *node, e *entry) {
 		v, _ := d.choice(n, terminals)
 		e.TerminalOptional = v == "optional"
 	}),
 	whole("max_parallel", 0, 0, maxCount, "Requests in flight at once; 0 = no limit.", func(e *entry) *int { return &e.MaxParallel }),
 	whole("rpm", 0, 0, maxCount, "Requests per minute; 0 = no limit.", func(e *entry) *int { return &e.RPM }),
 	whole("tpm", 0, 0, maxCount, "Tokens per minute, as far as it reports them; 0 = no limit.", func(e *entry) *int { return &e.TPM }),
-	custom(Key{Name: "websocket", Type: "on or off", DefaultWords: "the server's", Doc: "Whether WebSocket requests are proxied to it.", form: onOffForm()}, func(d *decoder, n *node, e *entry) {
+	custom(Key{Name: "websocket", Type: "on or off", DefaultWords: "the server's", Doc: "Whether WebSocket requests are proxied to it.", form: onOffForm}, func(d *decoder, n *node, e *entry) {
 		if v, ok := d.onOff(n); ok {
 			e.WebSocket = &v
 		}
@@ -103,17 +105,19 @@ var candidateKeys = []key[entry]{
 var candidateTable = &table[entry]{
 	path:     "virtual_models.*[]",
 	doc:      "A candidate. It names base_url, model and a credential; or {upstream: id, model: m}; or {any_of: [entry, ...]}, a tier of equals.",
-	together: entryForm(),
+	together: entryForm,
 	keys: append(slices.Clone(candidateKeys),
 		text("upstream", "", "The id of an upstream whose settings this candidate takes over.", func(e *entry) *string { return &e.upstream }),
-		custom(Key{Name: "any_of", Type: "list of candidates", Doc: "Equals, chosen among by session or load; nothing else stands beside it.", form: form{{"type", "array"}, {"minItems", 1}, {"items", refForm("equal")}}}, func(_ *decoder, n *node, e *entry) { e.anyOf = n }),
+		custom(Key{Name: "any_of", Type: "list of candidates", Doc: "Equals, chosen among by session or load; nothing else stands beside it.", form: func() form { return form{{"type", "array"}, {"minItems", 1}, {"items", refForm("equal")}} }}, func(_ *decoder, n *node, e *entry) { e.anyOf = n }),
 	),
 }
 
 var upstreamTable = &table[entry]{
-	path:     "upstream[]",
-	doc:      "A member of the pool. Its credential and model may be left out: then the client's are sent on.",
-	together: form{{"required", []string{"base_url"}}, {"allOf", []form{mostOneKey(), noKeyFor("none")}}},
+	path: "upstream[]",
+	doc:  "A member of the pool. Its credential and model may be left out: then the client's are sent on.",
+	together: func() form {
+		return form{{"required", []string{"base_url"}}, {"allOf", []form{mostOneKey(), noKeyFor("none")}}}
+	},
 	keys: append([]key[entry]{
 		text("id", "", "Its name, unique; with weight it decides which sessions it gets.", func(e *entry) *string { return &e.ID }).required(),
 		seconds("timeout_seconds", -1, positive, "Longest wait for the connection, and longest silence before release, streaming or not.", func(e *entry) *dur { return &e.timeout }).shown("60"),

@@ -10,25 +10,25 @@ var sha256Hex = lazily(sha256Pattern)
 
 var clientTable = &table[Client]{
 	path:     "clients[]",
-	together: oneOfKeys("oneOf", "key", "key_env", "key_sha256"),
+	together: func() form { return oneOfKeys("oneOf", "key", "key_env", "key_sha256") },
 	doc:      "Who may call. A key is taken from Authorization: Bearer, x-api-key, x-goog-api-key, api-key or ?key=, and never sent on.",
 	keys: []key[Client]{
 		text("name", "", "What logs and statistics call the client, unique.", func(c *Client) *string { return &c.Name }).required(),
-		custom(Key{Name: "key", Type: "secret", Doc: "The client's key. Give this, key_env or key_sha256.", form: lineForm(), Secret: true}, func(d *decoder, n *node, c *Client) {
+		custom(Key{Name: "key", Type: "secret", Doc: "The client's key. Give this, key_env or key_sha256.", form: lineForm, Secret: true}, func(d *decoder, n *node, c *Client) {
 			d.oneClientKey(n, c, func() {
 				if s, ok := d.secret(n); ok {
 					c.Key = LiteralCredential(s.Reveal())
 				}
 			})
 		}),
-		custom(Key{Name: "key_env", Type: "name of a variable", Doc: "The environment variable that holds the key.", form: variableForm()}, func(d *decoder, n *node, c *Client) {
+		custom(Key{Name: "key_env", Type: "name of a variable", Doc: "The environment variable that holds the key.", form: variableForm}, func(d *decoder, n *node, c *Client) {
 			d.oneClientKey(n, c, func() {
 				if v, ok := d.variable(n); ok {
 					c.Key = v
 				}
 			})
 		}),
-		custom(Key{Name: "key_sha256", Type: "64 hex digits", Doc: "The SHA-256 of the key, so that the key itself stands nowhere.", form: patternForm(sha256Pattern)}, func(d *decoder, n *node, c *Client) {
+		custom(Key{Name: "key_sha256", Type: "64 hex digits", Doc: "The SHA-256 of the key, so that the key itself stands nowhere.", form: func() form { return patternForm(sha256Pattern) }}, func(d *decoder, n *node, c *Client) {
 			d.oneClientKey(n, c, func() {
 				s, ok := d.line(n)
 				if ok && !sha256Hex().MatchString(s) {
@@ -38,7 +38,7 @@ var clientTable = &table[Client]{
 				c.KeySHA256 = strings.ToLower(s)
 			})
 		}),
-		texts("models", "The virtual models it may call, \"*\" is the pool; all where the key is missing.", lineForm(), func(c *Client) *[]string { return &c.Models }, func(_ *decoder, _ *node, s string) (string, bool) { return s, true }).notEmpty(),
+		texts("models", "The virtual models it may call, \"*\" is the pool; all where the key is missing.", lineForm, func(c *Client) *[]string { return &c.Models }, func(_ *decoder, _ *node, s string) (string, bool) { return s, true }).notEmpty(),
 		whole("rpm", 0, 0, maxCount, "Requests per minute; 0 = no limit.", func(c *Client) *int { return &c.RPM }),
 		whole("tpm", 0, 0, maxCount, "Tokens per minute; 0 = no limit.", func(c *Client) *int { return &c.TPM }),
 		whole("max_parallel", 0, 0, maxCount, "Requests in flight at once; 0 = no limit.", func(c *Client) *int { return &c.MaxParallel }),

@@ -212,7 +212,7 @@ func TestSchemaIsComplete(t *testing.T) {
 			t.Errorf("%q has no description", s.Path)
 		}
 		for _, k := range s.Keys {
-			if k.Name == "" || k.Type == "" || !strings.HasSuffix(k.Doc, ".") || len(k.form) == 0 {
+			if k.Name == "" || k.Type == "" || !strings.HasSuffix(k.Doc, ".") || k.form == nil || len(k.form()) == 0 {
 				t.Errorf("%s.%s: %+v", s.Path, k.Name, k)
 			}
 		}

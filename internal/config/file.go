@@ -11,23 +11,23 @@ type file struct {
 	server, pool, upstream, models, rules, clients, store, requestLog *node
 }
 
-func part(name, typ string, f form, doc string, at func(*file) **node) key[file] {
+func part(name, typ string, f func() form, doc string, at func(*file) **node) key[file] {
 	return custom(Key{Name: name, Type: typ, Doc: doc, form: f}, func(_ *decoder, n *node, f *file) { *at(f) = n })
 }
 
 var fileTable = &table[file]{
 	path:     "",
 	doc:      "The whole file. Neither a pool nor virtual models is an error.",
-	together: poolForm(),
+	together: poolForm,
 	keys: []key[file]{
-		part("server", "mapping", refForm("server"), "Listen addresses, time limits and other settings of the process.", func(f *file) **node { return &f.server }),
-		part("pool", "mapping", refForm("pool"), "Settings of the pool, which serves every model that is no virtual model. There is a pool where this key stands, or where there are no virtual models.", func(f *file) **node { return &f.pool }),
-		part("upstream", "list of mappings", form{{"type", []string{"array", "null"}}, {"items", refForm("upstream")}}, "The pool's members; virtual models may name them too.", func(f *file) **node { return &f.upstream }),
-		part("virtual_models", "mapping", refForm("virtual_models"), "The model names that clients send, each with its chain of candidates.", func(f *file) **node { return &f.models }),
-		part("rules", "list of mappings", refForm("rules"), "What follows a failure, for all chains. Without this key the built-in rules apply; an empty list means next for everything.", func(f *file) **node { return &f.rules }),
-		part("clients", "list of mappings", listForm(refForm("client")), "Who may call, and for which models. Without it anyone on this machine may.", func(f *file) **node { return &f.clients }),
-		part("store", "redis URL, or mapping", form{{"anyOf", []form{storeURLForm(), refForm("store")}}}, "A Redis or Valkey server that several instances share, for freezes, trials and limits.", func(f *file) **node { return &f.store }),
-		part("request_log", "mapping", refForm("request_log"), "The log of requests on disk.", func(f *file) **node { return &f.requestLog }),
+		part("server", "mapping", func() form { return refForm("server") }, "Listen addresses, time limits and other settings of the process.", func(f *file) **node { return &f.server }),
+		part("pool", "mapping", func() form { return refForm("pool") }, "Settings of the pool, which serves every model that is no virtual model. There is a pool where this key stands, or where there are no virtual models.", func(f *file) **node { return &f.pool }),
+		part("upstream", "list of mappings", func() form { return form{{"type", []string{"array", "null"}}, {"items", refForm("upstream")}} }, "The pool's members; virtual models may name them too.", func(f *file) **node { return &f.upstream }),
+		part("virtual_models", "mapping", func() form { return refForm("virtual_models") }, "The model names that clients send, each with its chain of candidates.", func(f *file) **node { return &f.models }),
+		part("rules", "list of mappings", func() form { return refForm("rules") }, "What follows a failure, for all chains. Without this key the built-in rules apply; an empty list means next for everything.", func(f *file) **node { return &f.rules }),
+		part("clients", "list of mappings", func() form { return listForm(refForm("client")) }, "Who may call, and for which models. Without it anyone on this machine may.", func(f *file) **node { return &f.clients }),
+		part("store", "redis URL, or mapping", func() form { return form{{"anyOf", []form{storeURLForm(), refForm("store")}}} }, "A Redis or Valkey server that several instances share, for freezes, trials and limits.", func(f *file) **node { return &f.store }),
+		part("request_log", "mapping", func() form { return refForm("request_log") }, "The log of requests on disk.", func(f *file) **node { return &f.requestLog }),
 	},
 }
 

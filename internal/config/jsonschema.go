@@ -16,7 +16,7 @@ func JSONSchema() []byte {
 	root := form{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "understudy configuration"}}
 	root = append(root, fileTable.form()...)
 	equalTable := &table[entry]{path: "virtual_models.*[].any_of[]", doc: "One of several equals: a candidate, or {upstream: id, model: m}.",
-		keys: slices.DeleteFunc(slices.Clone(candidateTable.keys), func(k key[entry]) bool { return k.Name == "any_of" }), together: equalForm()}
+		keys: slices.DeleteFunc(slices.Clone(candidateTable.keys), func(k key[entry]) bool { return k.Name == "any_of" }), together: equalForm}
 	root = append(root, keyword{"$defs", form{
 		{"server", serverTable.form()},
 		{"ignored_error_endpoint", endpointTable.form()},
@@ -68,7 +68,11 @@ func (t *table[T]) form() form {
 	f = append(f, keyword{"properties", properties},
 		keyword{"patternProperties", form{{freeKeys, true}, {"^(" + strings.Join(old, "|") + ")$", form{{"deprecated", true}, {"description", retiredDoc()}}}}},
 		keyword{"additionalProperties", false})
-	for _, m := range t.together {
+	var together form
+	if t.together != nil {
+		together = t.together()
+	}
+	for _, m := range together {
 		if m.name == "required" {
 			required = append(required, m.value.([]string)...)
 		} else {
@@ -103,7 +107,7 @@ func (k *Key) property() form {
 	if shown := k.ShownDefault(); shown != "" && k.DefaultWords != "see below" {
 		f = append(f, keyword{"markdownDescription", doc + "\n\nDefault: " + codeUnless(k.DefaultWords != "", shown)})
 	}
-	f = append(f, k.form...)
+	f = append(f, k.form()...)
 	if k.Default != "" {
 		f = append(f, keyword{"default", defaultValue(k.Default)})
 	}

@@ -33,16 +33,16 @@ var modelTable = &table[chain]{
 	path: "virtual_models.*",
 	doc:  "A virtual model: its list of candidates, or this mapping where it has settings of its own.",
 	keys: []key[chain]{
-		custom(Key{Name: "candidates", Type: "list of candidates", Required: true, Doc: "The chain, first choice first.", form: refForm("chain")}, func(_ *decoder, n *node, c *chain) { c.candidates = n }),
+		custom(Key{Name: "candidates", Type: "list of candidates", Required: true, Doc: "The chain, first choice first.", form: func() form { return refForm("chain") }}, func(_ *decoder, n *node, c *chain) { c.candidates = n }),
 		choice("delivery", Deliveries, "When an answer goes out: stream as soon as it has shown to be good; complete when it is whole, so that a break fails over unseen; window hold_ms later than stream. Header x-understudy-delivery asks for another one per request.", func(c *chain) *string { return &c.Delivery }),
 		millis("hold_ms", DefaultHold, positive, "Delivery window: how long an answer is held once it has shown to be good.", func(c *chain) *dur { return &c.Hold }),
-		custom(Key{Name: "hedge", Type: "mapping", DefaultWords: "off", Doc: "Starts another attempt beside one that says nothing; it costs what both attempts cost.", form: refForm("hedge")}, func(_ *decoder, n *node, c *chain) { c.hedge = n }),
-		custom(Key{Name: "min_chars_per_second", Type: "number", DefaultWords: "the server's", Range: "at least 0", Doc: "As in server, for this virtual model.", form: numberForm(0, maxSeconds)}, func(d *decoder, n *node, c *chain) {
+		custom(Key{Name: "hedge", Type: "mapping", DefaultWords: "off", Doc: "Starts another attempt beside one that says nothing; it costs what both attempts cost.", form: func() form { return refForm("hedge") }}, func(_ *decoder, n *node, c *chain) { c.hedge = n }),
+		custom(Key{Name: "min_chars_per_second", Type: "number", DefaultWords: "the server's", Range: "at least 0", Doc: "As in server, for this virtual model.", form: func() form { return numberForm(0, maxSeconds) }}, func(d *decoder, n *node, c *chain) {
 			c.MinCharsPerSecond, _ = d.rate(n)
 		}),
 		choice("affinity", Affinities, affinityDoc, func(c *chain) *string { return &c.Affinity }),
 		seconds("affinity_ttl", 300, positive, affinityTTLDoc, func(c *chain) *dur { return &c.AffinityTTL }),
-		custom(Key{Name: "rules", Type: "list of mappings", Doc: "Its own rules, before the common ones.", form: refForm("rules")}, func(_ *decoder, n *node, c *chain) { c.rules = n }),
+		custom(Key{Name: "rules", Type: "list of mappings", Doc: "Its own rules, before the common ones.", form: func() form { return refForm("rules") }}, func(_ *decoder, n *node, c *chain) { c.rules = n }),
 	},
 }
 
@@ -50,13 +50,17 @@ var hedgeTable = &table[Hedge]{
 	path: "virtual_models.*.hedge",
 	doc:  "Another attempt beside one that says nothing. Off unless this key stands.",
 	keys: []key[Hedge]{
-		custom(Key{Name: "after", Type: "seconds, a time such as 8s, or p95", Range: "> 0", Required: true, Doc: "How long an attempt may show no content before the next candidate is tried beside it; p95 is the virtual model's own 95th percentile of the last hour.", form: form{{"anyOf", []form{lengthForm(time.Second, positive), {{"const", "p95"}}, patternForm(timePattern)}}}}, func(d *decoder, n *node, h *Hedge) {
+		custom(Key{Name: "after", Type: "seconds, a time such as 8s, or p95", Range: "> 0", Required: true, Doc: "How long an attempt may show no content before the next candidate is tried beside it; p95 is the virtual model's own 95th percentile of the last hour.", form: func() form {
+			return form{{"anyOf", []form{lengthForm(time.Second, positive), {{"const", "p95"}}, patternForm(timePattern)}}}
+		}}, func(d *decoder, n *node, h *Hedge) {
 			if h.P95 = n.kind == kindText && n.text == "p95"; !h.P95 {
 				h.After, _ = d.span(n)
 			}
 		}),
 		whole("max", 1, 1, 3, "Extra attempts of one request.", func(h *Hedge) *int { return &h.Max }),
-		custom(Key{Name: "budget", Type: "number or percentage", Default: "5%", Range: "> 0, at most 1 (100%)", Doc: "Extra attempts of the last ten minutes as a share of the requests.", form: form{{"anyOf", []form{aboveForm(1), {{"type", "string"}, {"pattern", sharePattern}, {"not", form{{"pattern", noShare}}}}}}}}, func(d *decoder, n *node, h *Hedge) {
+		custom(Key{Name: "budget", Type: "number or percentage", Default: "5%", Range: "> 0, at most 1 (100%)", Doc: "Extra attempts of the last ten minutes as a share of the requests.", form: func() form {
+			return form{{"anyOf", []form{aboveForm(1), {{"type", "string"}, {"pattern", sharePattern}, {"not", form{{"pattern", noShare}}}}}}}
+		}}, func(d *decoder, n *node, h *Hedge) {
 			if v, ok := d.share(n); ok {
 				h.Budget = v
 			}
@@ -331,7 +335,7 @@ var poolTable = &table[Pool]{
 	doc:   "Settings of the pool, whose members are all of upstream.",
 	empty: true,
 	keys: []key[Pool]{
-		custom(Key{Name: "retry_statuses", Type: "list of statuses", Default: "[429, 500, 502, 503, 504]", Doc: "Statuses that freeze an upstream and go on to the next.", form: listForm(statusForm())}, func(d *decoder, n *node, p *Pool) {
+		custom(Key{Name: "retry_statuses", Type: "list of statuses", Default: "[429, 500, 502, 503, 504]", Doc: "Statuses that freeze an upstream and go on to the next.", form: func() form { return listForm(statusForm()) }}, func(d *decoder, n *node, p *Pool) {
 			p.RetryStatuses = []int{}
 			d.each(n, func(item *node) {
 				if v, ok := d.status(item); ok {
@@ -343,7 +347,7 @@ var poolTable = &table[Pool]{
 		seconds("cooldown_seconds", 30, zeroUp, "How long a failed upstream is skipped when it does not say; 0 = not at all.", func(p *Pool) *dur { return &p.Cooldown }),
 		choice("affinity", Affinities, affinityDoc, func(p *Pool) *string { return &p.Affinity }),
 		seconds("affinity_ttl", 300, positive, affinityTTLDoc, func(p *Pool) *dur { return &p.AffinityTTL }),
-		custom(Key{Name: "sticky_keys", Type: "list of header:NAME, body:a.b", DefaultWords: "the server's", Doc: "As in server, for the pool.", form: listForm(stickyForm())}, func(d *decoder, n *node, p *Pool) { p.StickyKeys = d.stickyKeys(n) }),
-		custom(Key{Name: "rules", Type: "list of mappings", Doc: "Rules before the pool's own table.", form: refForm("rules")}, func(*decoder, *node, *Pool) {}),
+		custom(Key{Name: "sticky_keys", Type: "list of header:NAME, body:a.b", DefaultWords: "the server's", Doc: "As in server, for the pool.", form: func() form { return listForm(stickyForm()) }}, func(d *decoder, n *node, p *Pool) { p.StickyKeys = d.stickyKeys(n) }),
+		custom(Key{Name: "rules", Type: "list of mappings", Doc: "Rules before the pool's own table.", form: func() form { return refForm("rules") }}, func(*decoder, *node, *Pool) {}),
 	},
 }

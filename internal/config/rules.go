@@ -37,13 +37,15 @@ type draft struct {
 }
 
 var ruleTable = &table[draft]{
-	path:     "rules[]",
-	together: form{{"required", []string{"match"}}, {"dependentSchemas", form{{"freeze_from_group", form{{"properties", form{{"match", form{{"required", []string{"body_regex"}}}}}}}}}}},
-	doc:      "What follows a failure. The first rule that matches decides; where none does, the next candidate is tried.",
+	path: "rules[]",
+	together: func() form {
+		return form{{"required", []string{"match"}}, {"dependentSchemas", form{{"freeze_from_group", form{{"properties", form{{"match", form{{"required", []string{"body_regex"}}}}}}}}}}}
+	},
+	doc: "What follows a failure. The first rule that matches decides; where none does, the next candidate is tried.",
 	keys: []key[draft]{
 		text("name", "", "What logs and explanations call it; rule n by default.", func(r *draft) *string { return &r.Name }),
-		custom(Key{Name: "match", Type: "mapping", Doc: "Which failures; all that is given must hold.", form: refForm("match")}, func(_ *decoder, n *node, r *draft) { r.match = n }),
-		custom(Key{Name: "action", Type: "one of " + words(Actions), Required: true, Doc: "retry the same candidate; go on to the next; freeze the candidate and go on; or passthrough, which gives the client the upstream's answer.", form: choiceForm(Actions)}, func(d *decoder, n *node, r *draft) {
+		custom(Key{Name: "match", Type: "mapping", Doc: "Which failures; all that is given must hold.", form: func() form { return refForm("match") }}, func(_ *decoder, n *node, r *draft) { r.match = n }),
+		custom(Key{Name: "action", Type: "one of " + words(Actions), Required: true, Doc: "retry the same candidate; go on to the next; freeze the candidate and go on; or passthrough, which gives the client the upstream's answer.", form: func() form { return choiceForm(Actions) }}, func(d *decoder, n *node, r *draft) {
 			if n.kind == kindText && !slices.Contains(Actions, n.text) {
 				cure := "write " + words(Actions)
 				if near, far := nearest(n.text, Actions); !far {
@@ -55,7 +57,7 @@ var ruleTable = &table[draft]{
 			r.Action, _ = d.choice(n, Actions)
 		}),
 		whole("max_attempts", 3, 1, maxCount, "Retry: attempts at this candidate, the first one included.", func(r *draft) *int { return &r.MaxAttempts }),
-		custom(Key{Name: "backoff_base", Type: "number", Default: "1.5", Range: "0 to 3600", Doc: "Retry: the wait before attempt n+1 is this to the power of n, in seconds.", form: numberForm(0, 3600)}, func(d *decoder, n *node, r *draft) {
+		custom(Key{Name: "backoff_base", Type: "number", Default: "1.5", Range: "0 to 3600", Doc: "Retry: the wait before attempt n+1 is this to the power of n, in seconds.", form: func() form { return numberForm(0, 3600) }}, func(d *decoder, n *node, r *draft) {
 			if !d.wantNumber(n, "a number") {
 				return
 			}
@@ -66,12 +68,12 @@ var ruleTable = &table[draft]{
 			r.BackoffBase = n.num
 		}).withDefault(func(r *draft) { r.BackoffBase = 1.5 }),
 		seconds("max_wait", 30, zeroUp, "Retry: the longest wait; an upstream that asks for more is left for the next.", func(r *draft) *dur { return &r.MaxWait }),
-		custom(Key{Name: "freeze_from_group", Type: "whole number", Range: "a group of body_regex", Doc: "Freeze: the group of body_regex that holds the length.", form: wholeForm(1, 1000)}, func(d *decoder, n *node, r *draft) {
+		custom(Key{Name: "freeze_from_group", Type: "whole number", Range: "a group of body_regex", Doc: "Freeze: the group of body_regex that holds the length.", form: func() form { return wholeForm(1, 1000) }}, func(d *decoder, n *node, r *draft) {
 			if v, ok := d.whole(n, 1, 1000); ok {
 				r.FreezeGroup = int(v)
 			}
 		}),
-		custom(Key{Name: "freeze_unit", Type: "one of seconds, minutes or hours", Default: "minutes", Doc: "Freeze: the unit of that group's number; also s, m, h and the singulars.", form: choiceForm(slices.Sorted(maps.Keys(freezeUnits)))}, func(d *decoder, n *node, r *draft) {
+		custom(Key{Name: "freeze_unit", Type: "one of seconds, minutes or hours", Default: "minutes", Doc: "Freeze: the unit of that group's number; also s, m, h and the singulars.", form: func() form { return choiceForm(slices.Sorted(maps.Keys(freezeUnits))) }}, func(d *decoder, n *node, r *draft) {
 			if v, ok := d.choice(n, slices.Sorted(maps.Keys(freezeUnits))); ok {
 				r.FreezeUnit = freezeUnits[v]
 			}
@@ -83,12 +85,12 @@ var ruleTable = &table[draft]{
 
 var matchTable = &table[draft]{
 	path:     "rules[].match",
-	together: oneOfKeys("anyOf", "status", "body_regex", "fault"),
+	together: func() form { return oneOfKeys("anyOf", "status", "body_regex", "fault") },
 	doc:      "The conditions of a rule, at least one.",
 	keys: []key[draft]{
-		custom(Key{Name: "status", Type: "status, class, or a list of them", Doc: "HTTP statuses, or the classes " + words(Classes) + ".", form: oneOrMoreForm(failureForm())}, (*decoder).matchStatus),
-		custom(Key{Name: "body_regex", Type: "regular expression (RE2)", Doc: "Searched without regard to case in the raw body, in the error message inside it, and in our own text of the failure.", form: form{{"type", "string"}, {"minLength", 1}, {"format", "regex"}}}, (*decoder).matchBody),
-		custom(Key{Name: "fault", Type: "fault, or a list of them", Doc: "Whose fault the failure is: " + words(Faults) + ".", form: oneOrMoreForm(choiceForm(Faults))}, (*decoder).matchFault),
+		custom(Key{Name: "status", Type: "status, class, or a list of them", Doc: "HTTP statuses, or the classes " + words(Classes) + ".", form: func() form { return oneOrMoreForm(failureForm()) }}, (*decoder).matchStatus),
+		custom(Key{Name: "body_regex", Type: "regular expression (RE2)", Doc: "Searched without regard to case in the raw body, in the error message inside it, and in our own text of the failure.", form: func() form { return form{{"type", "string"}, {"minLength", 1}, {"format", "regex"}} }}, (*decoder).matchBody),
+		custom(Key{Name: "fault", Type: "fault, or a list of them", Doc: "Whose fault the failure is: " + words(Faults) + ".", form: func() form { return oneOrMoreForm(choiceForm(Faults)) }}, (*decoder).matchFault),
 	},
 }
 

@@ -26,7 +26,8 @@ type Key struct {
 	Doc          string // one sentence
 	Required     bool
 	Secret       bool // its value is never shown
-	form         form // what its value may be, for the JSON Schema
+	// form makes what its value may be, for the JSON Schema: hardly any process wants one.
+	form func() form
 }
 
 // ShownDefault is what people read as the default: the words for it where there are
@@ -52,8 +53,8 @@ type table[T any] struct {
 	path, doc string
 	keys      []key[T]
 	// together is what the JSON Schema says of the keys as a whole, besides their
-	// names and which of them are required.
-	together form
+	// names and which of them are required; nil where there is nothing to say.
+	together func() form
 	// empty says that the mapping may be null, which is as if it were not there.
 	empty bool
 }
@@ -159,7 +160,8 @@ func (k key[T]) required() key[T] {
 // notEmpty is for a list that says something only where it has items.
 func (k key[T]) notEmpty() key[T] {
 	k.Default = ""
-	k.form = append(k.form, keyword{"minItems", 1})
+	all := k.form
+	k.form = func() form { return append(all(), keyword{"minItems", 1}) }
 	return k
 }
 
@@ -193,7 +195,7 @@ func millis[T any](name string, def time.Duration, low lowest, doc string, at fu
 // length is a number of units. A default below zero means there is none.
 func length[T any](name string, def float64, unit time.Duration, low lowest, doc string, at func(*T) *time.Duration) key[T] {
 	typ := unitWord(unit)
-	k := key[T]{Key: Key{Name: name, Type: typ, Range: "> 0", Doc: doc, form: lengthForm(unit, low)}}
+	k := key[T]{Key: Key{Name: name, Type: typ, Range: "> 0", Doc: doc, form: func() form { return lengthForm(unit, low) }}}
 	if low == zeroUp {
 		k.Range = "at least 0"
 	}
@@ -229,7 +231,7 @@ func number(f float64) string {
 }
 
 func whole[T any](name string, def, low, high int, doc string, at func(*T) *int) key[T] {
-	k := key[T]{Key: Key{Name: name, Type: "whole number", Default: itoa(def), Range: wholeRange(int64(low), int64(high)), Doc: doc, form: wholeForm(low, high)}}
+	k := key[T]{Key: Key{Name: name, Type: "whole number", Default: itoa(def), Range: wholeRange(int64(low), int64(high)), Doc: doc, form: func() form { return wholeForm(low, high) }}}
 	k.preset = func(t *T) { *at(t) = def }
 	k.read = func(d *decoder, n *node, t *T) {
 		if v, ok := d.whole(n, int64(low), int64(high)); ok {
@@ -251,7 +253,7 @@ func wholeRange(low, high int64) string {
 }
 
 func size[T any](name string, def, low int64, doc string, at func(*T) *int64) key[T] {
-	k := key[T]{Key: Key{Name: name, Type: "bytes", Default: sizeText(def), Range: "at least " + sizeText(low), Doc: doc, form: sizeForm(low)}}
+	k := key[T]{Key: Key{Name: name, Type: "bytes", Default: sizeText(def), Range: "at least " + sizeText(low), Doc: doc, form: func() form { return sizeForm(low) }}}
 	k.preset = func(t *T) { *at(t) = def }
 	k.read = func(d *decoder, n *node, t *T) {
 		if v, ok := d.size(n, low); ok {
@@ -263,7 +265,7 @@ func size[T any](name string, def, low int64, doc string, at func(*T) *int64) ke
 
 func boolean[T any](name string, def bool, doc string, at func(*T) *bool) key[T] {
 	return key[T]{
-		Key:    Key{Name: name, Type: "true or false", Default: strconv.FormatBool(def), Doc: doc, form: form{{"type", "boolean"}}},
+		Key:    Key{Name: name, Type: "true or false", Default: strconv.FormatBool(def), Doc: doc, form: func() form { return form{{"type", "boolean"}} }},
 		preset: func(t *T) { *at(t) = def },
 		read: func(d *decoder, n *node, t *T) {
 			if v, ok := d.flag(n); ok {
@@ -277,7 +279,7 @@ func boolean[T any](name string, def bool, doc string, at func(*T) *bool) key[T]
 // may also be written as true and false.
 func choice[T any](name string, options []string, doc string, at func(*T) *string) key[T] {
 	return key[T]{
-		Key:    Key{Name: name, Type: "one of " + words(options), Default: options[0], Doc: doc, form: choiceForm(options)},
+		Key:    Key{Name: name, Type: "one of " + words(options), Default: options[0], Doc: doc, form: func() form { return choiceForm(options) }},
 		preset: func(t *T) { *at(t) = options[0] },
 		read: func(d *decoder, n *node, t *T) {
 			if v, ok := d.choice(n, options); ok {
@@ -290,7 +292,7 @@ func choice[T any](name string, options []string, doc string, at func(*T) *strin
 // text is a line of text without control characters, never empty.
 func text[T any](name, def, doc string, at func(*T) *string) key[T] {
 	return key[T]{
-		Key:    Key{Name: name, Type: "text", Default: def, Doc: doc, form: lineForm()},
+		Key:    Key{Name: name, Type: "text", Default: def, Doc: doc, form: lineForm},
 		preset: func(t *T) { *at(t) = def },
 		read: func(d *decoder, n *node, t *T) {
 			if v, ok := d.line(n); ok {
@@ -301,9 +303,9 @@ func text[T any](name, def, doc string, at func(*T) *string) key[T] {
 }
 
 // texts is a list of lines of text, each of the form item and checked by check.
-func texts[T any](name, doc string, item form, at func(*T) *[]string, check func(d *decoder, n *node, s string) (string, bool)) key[T] {
+func texts[T any](name, doc string, item func() form, at func(*T) *[]string, check func(d *decoder, n *node, s string) (string, bool)) key[T] {
 	return key[T]{
-		Key: Key{Name: name, Type: "list of text", Default: "[]", Doc: doc, form: listForm(item)},
+		Key: Key{Name: name, Type: "list of text", Default: "[]", Doc: doc, form: func() form { return listForm(item()) }},
 		read: func(d *decoder, n *node, t *T) {
 			list := []string{}
 			d.each(n, func(item *node) {

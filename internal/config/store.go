@@ -5,26 +5,28 @@ import ()
 const storePrefix = "understudy:"
 
 var storeTable = &table[Store]{
-	path:     "store",
-	together: append(oneOfKeys("oneOf", "url", "url_env", "url_file"), keyword{"not", form{{"required", []string{"password_env", "password_file"}}}}),
-	doc:      "A Redis or Valkey server that several instances share, for freezes, trials and limits (docs/scale.md). Sessions need none: where they go is computed. A change needs a restart.",
+	path: "store",
+	together: func() form {
+		return append(oneOfKeys("oneOf", "url", "url_env", "url_file"), keyword{"not", form{{"required", []string{"password_env", "password_file"}}}})
+	},
+	doc: "A Redis or Valkey server that several instances share, for freezes, trials and limits (docs/scale.md). Sessions need none: where they go is computed. A change needs a restart.",
 	keys: []key[Store]{
-		custom(Key{Name: "url", Type: "redis URL", Doc: "Where the store is: redis:// or rediss:// (TLS), with user, password and number of the database if it wants them. Give this, url_env or url_file.", form: storeURLForm(), Secret: true}, func(d *decoder, n *node, s *Store) {
+		custom(Key{Name: "url", Type: "redis URL", Doc: "Where the store is: redis:// or rediss:// (TLS), with user, password and number of the database if it wants them. Give this, url_env or url_file.", form: storeURLForm, Secret: true}, func(d *decoder, n *node, s *Store) {
 			d.oneCredential(n, &s.URL, func() (Credential, bool) { return d.storeURL(n) })
 		}),
-		custom(Key{Name: "url_env", Type: "name of a variable", Doc: "The environment variable that holds url.", form: variableForm()}, func(d *decoder, n *node, s *Store) {
+		custom(Key{Name: "url_env", Type: "name of a variable", Doc: "The environment variable that holds url.", form: variableForm}, func(d *decoder, n *node, s *Store) {
 			d.oneCredential(n, &s.URL, func() (Credential, bool) { return d.variable(n) })
 		}),
-		custom(Key{Name: "url_file", Type: "path", Doc: "The file that holds url; white space at its end is dropped.", form: lineForm()}, func(d *decoder, n *node, s *Store) {
+		custom(Key{Name: "url_file", Type: "path", Doc: "The file that holds url; white space at its end is dropped.", form: lineForm}, func(d *decoder, n *node, s *Store) {
 			d.oneCredential(n, &s.URL, func() (Credential, bool) { return d.secretPath(n, "url") })
 		}),
-		custom(Key{Name: "password_env", Type: "name of a variable", Doc: "The environment variable that holds the password, in the place of one in the URL.", form: variableForm()}, func(d *decoder, n *node, s *Store) {
+		custom(Key{Name: "password_env", Type: "name of a variable", Doc: "The environment variable that holds the password, in the place of one in the URL.", form: variableForm}, func(d *decoder, n *node, s *Store) {
 			d.oneCredential(n, &s.Password, func() (Credential, bool) { return d.variable(n) })
 		}),
-		custom(Key{Name: "password_file", Type: "path", Doc: "The file that holds the password, instead of password_env.", form: lineForm()}, func(d *decoder, n *node, s *Store) {
+		custom(Key{Name: "password_file", Type: "path", Doc: "The file that holds the password, instead of password_env.", form: lineForm}, func(d *decoder, n *node, s *Store) {
 			d.oneCredential(n, &s.Password, func() (Credential, bool) { return d.secretPath(n, "url") })
 		}),
-		custom(Key{Name: "ca_file", Type: "path", DefaultWords: "the system's", Doc: "The certificates, PEM, that rediss:// trusts.", form: lineForm()}, func(d *decoder, n *node, s *Store) { s.CAFile, _ = d.filePath(n) }),
+		custom(Key{Name: "ca_file", Type: "path", DefaultWords: "the system's", Doc: "The certificates, PEM, that rediss:// trusts.", form: lineForm}, func(d *decoder, n *node, s *Store) { s.CAFile, _ = d.filePath(n) }),
 		text("prefix", storePrefix, "What every key in the store begins with. Instances of different prefixes do not see each other.", func(s *Store) *string { return &s.Prefix }),
 	},
 }
