@@ -2,8 +2,10 @@ package daemon_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,9 +25,12 @@ type life struct {
 	end func()
 }
 
-func begin(t *testing.T, path string) *life {
+func begin(t *testing.T, path string) *life { return beginWith(t, daemon.Options{ConfigPath: path}) }
+
+func beginWith(t *testing.T, o daemon.Options) *life {
 	t.Helper()
-	d, err := daemon.Open(daemon.Options{ConfigPath: path, Log: slog.New(slog.DiscardHandler)})
+	o.Log = slog.New(slog.DiscardHandler)
+	d, err := daemon.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +129,40 @@ func TestRequestsAtTheStartAreAddedToTheArchive(t *testing.T) {
 			t.Errorf("life %d leaves %v", i, ids)
 		}
 	}
+}
+
+// Statistics that are not there yet are shown to nobody: who asks while the archive is
+// opened, which another process holds up here, waits.
+func TestTheAdminListenerWaitsForTheArchive(t *testing.T) {
+	path, state := configuration(t, "")
+	l := begin(t, path)
+	l.ask(2)
+	l.end()
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(daemon.ArchivePath(state, path))+"?_pragma=locking_mode(exclusive)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.ExecContext(t.Context(), "BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	l = beginWith(t, daemon.Options{ConfigPath: path, Admin: new("127.0.0.1:0"), AdminHandler: func(*daemon.Daemon) http.Handler {
+		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	}})
+	l.ask(1) // whoever wants an answer does not wait
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + l.AdminAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	select {
+	case <-l.Restored():
+	default:
+		t.Error("the admin listener answers before the archive is there")
+	}
+	l.end()
 }
 
 func TestAReloadChangesHowMuchIsKept(t *testing.T) {
