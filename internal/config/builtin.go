@@ -12,7 +12,7 @@ const promptTooLong = `context_length_exceeded|string_above_max_length|exceed_co
 	`longer than the model'?s context length|context window|too many (?:input )?tokens|` +
 	`input token count.{0,80}exceeds the maximum|reduce the length of the (?:messages|prompt|input)`
 
-var promptTooLongRegexp = lazily("(?i)" + promptTooLong)
+var promptTooLongExpression = NewExpression("(?i)" + promptTooLong)
 
 // BuiltInRules are the rules that apply where a file has no rules key. Together
 // they say: a client's mistake goes back to the client, what waiting heals is
@@ -28,7 +28,7 @@ func BuiltInRules() []Rule {
 	}
 	tooLong := rule("prompt too long", "next", "client")
 	tooLong.BodySource = promptTooLong
-	tooLong.Body = promptTooLongRegexp()
+	tooLong.Body = promptTooLongExpression
 
 	quota := rule("quota", "freeze", "quota")
 	quota.Freeze = time.Hour

@@ -3,7 +3,6 @@ package config
 import (
 	"io/fs"
 	"net/url"
-	"regexp"
 	"time"
 )
 
@@ -180,9 +179,9 @@ type Hedge struct {
 type Rule struct {
 	Name       string // "rule 3", "built-in quota"
 	Statuses   []int
-	Classes    []string       // network, bad_stream, stalled_stream, timeout
-	Body       *regexp.Regexp // nil = any
-	BodySource string         // as it stands in the file
+	Classes    []string    // network, bad_stream, stalled_stream, timeout
+	Body       *Expression // nil = any
+	BodySource string      // as it stands in the file
 	Faults     []string
 
 	Action      string // retry, next, freeze, passthrough

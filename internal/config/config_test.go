@@ -3,7 +3,6 @@ package config
 import (
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -233,9 +232,9 @@ rules:
 `)
 	want := []Rule{
 		{Name: "rule 1", Statuses: []int{429}, Action: "retry", MaxAttempts: 3, BackoffBase: 1.5, MaxWait: 30 * time.Second, FreezeUnit: time.Minute, Freeze: 300 * time.Second, Scope: "identity", Line: 4},
-		{Name: "rule 2", Statuses: []int{500}, Classes: []string{"network"}, Body: regexp.MustCompile("(?i)x"), BodySource: "x", Action: "freeze", MaxAttempts: 3, BackoffBase: 1.5, MaxWait: 30 * time.Second, FreezeUnit: time.Minute, Freeze: 300 * time.Second, Scope: "identity", Line: 5},
+		{Name: "rule 2", Statuses: []int{500}, Classes: []string{"network"}, Body: NewExpression("(?i)x"), BodySource: "x", Action: "freeze", MaxAttempts: 3, BackoffBase: 1.5, MaxWait: 30 * time.Second, FreezeUnit: time.Minute, Freeze: 300 * time.Second, Scope: "identity", Line: 5},
 	}
-	same := cmp.Comparer(func(a, b *regexp.Regexp) bool {
+	same := cmp.Comparer(func(a, b *Expression) bool {
 		return (a == nil) == (b == nil) && (a == nil || a.String() == b.String())
 	})
 	if diff := cmp.Diff(want, cfg.Rules, same); diff != "" {
@@ -460,7 +459,7 @@ func TestPathsCountFromTheFile(t *testing.T) {
 	}
 }
 
-var sameRegexp = cmp.Comparer(func(a, b *regexp.Regexp) bool {
+var sameRegexp = cmp.Comparer(func(a, b *Expression) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.String() == b.String())
 })
 

@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"maps"
-	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strconv"
@@ -134,8 +133,8 @@ func (d *decoder) checkRule(r *draft, given map[string]*node) {
 		switch {
 		case r.match.find("body_regex") == nil:
 			d.errorOn(at, "freeze_from_group without body_regex", "give match.body_regex a group that holds the length")
-		case r.Body != nil && r.FreezeGroup > r.Body.NumSubexp():
-			d.errorOn(at, "body_regex has no group "+itoa(r.FreezeGroup), "it has "+itoa(r.Body.NumSubexp()))
+		case r.Body != nil && r.FreezeGroup > r.Body.Groups():
+			d.errorOn(at, "body_regex has no group "+itoa(r.FreezeGroup), "it has "+itoa(r.Body.Groups()))
 		}
 	}
 	for _, name := range []string{"max_attempts", "backoff_base", "max_wait", "freeze_from_group", "freeze_unit", "freeze_seconds", "scope"} {
@@ -232,7 +231,7 @@ func (d *decoder) matchBody(n *node, r *draft) {
 		d.errorOn(n, "a pattern of more than 16 KiB", "write a shorter one")
 		return
 	}
-	re, err := regexp.Compile("(?i)" + n.text)
+	re, err := compileExpression("(?i)" + n.text)
 	if err == nil {
 		r.Body, r.BodySource = re, n.text
 		return

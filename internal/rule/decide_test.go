@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +77,7 @@ func decide(s *Set, c Case) (outcome, Decision) {
 }
 
 // re compiles an expression as configuration does.
-func re(s string) *regexp.Regexp { return regexp.MustCompile("(?i)" + s) }
+func re(s string) *config.Expression { return config.NewExpression("(?i)" + s) }
 
 const tooLong = `{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`
 
@@ -437,7 +436,7 @@ func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000} {
 		var rules []config.Rule
 		for i := range n {
-			rules = append(rules, config.Rule{Action: "next", Body: regexp.MustCompile(fmt.Sprintf(`(?i)too long by %d tokens|quota of \d+ per %d minutes`, i, i))})
+			rules = append(rules, config.Rule{Action: "next", Body: config.NewExpression(fmt.Sprintf(`(?i)too long by %d tokens|quota of \d+ per %d minutes`, i, i))})
 		}
 		sets = append(sets, struct {
 			name string

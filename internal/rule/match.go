@@ -94,11 +94,11 @@ func where(r *config.Rule, c Case) string {
 func captures(r *config.Rule, c Case) []string {
 	var out []string
 	body := c.Body[:min(len(c.Body), maxText)]
-	if m := r.Body.FindSubmatch(body); len(m) > r.FreezeGroup {
+	if m := r.Body.Find(body); len(m) > r.FreezeGroup {
 		out = append(out, string(m[r.FreezeGroup]))
 	}
 	for _, text := range []string{c.Message, c.Text} {
-		if m := r.Body.FindStringSubmatch(head(text)); len(m) > r.FreezeGroup {
+		if m := r.Body.FindString(head(text)); len(m) > r.FreezeGroup {
 			out = append(out, m[r.FreezeGroup])
 		}
 	}
