@@ -37,6 +37,17 @@ func lists(lines []string, word string) bool {
 	return false
 }
 
+// handshakes says whether a client's handshake is one: with the version that there is, and
+// one key of 16 bytes (RFC 6455, 4.1). An upstream would refuse any other, and have failed.
+func handshakes(h http.Header) bool {
+	keys, versions := h["Sec-Websocket-Key"], h["Sec-Websocket-Version"]
+	if len(keys) != 1 || len(versions) != 1 || strings.TrimSpace(versions[0]) != "13" {
+		return false
+	}
+	key, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(keys[0]))
+	return err == nil && len(key) == 16
+}
+
 // upgrades takes a request to leave HTTP for what it is, or refuses it: only a GET
 // over HTTP/1.1 can (RFC 6455, 4.1).
 func (q *request) upgrades(s *Snapshot) *answer {
@@ -45,6 +56,9 @@ func (q *request) upgrades(s *Snapshot) *answer {
 	}
 	if q.method != http.MethodGet || !lists(q.header["Connection"], "upgrade") {
 		return invalid(http.StatusBadRequest, "bad_handshake", "a WebSocket is asked for by GET, with Connection: Upgrade")
+	}
+	if !handshakes(q.header) {
+		return invalid(http.StatusBadRequest, "bad_handshake", "a WebSocket is asked for with Sec-WebSocket-Version: 13 and one Sec-WebSocket-Key of 16 bytes in base64")
 	}
 	q.upgrade = true
 	q.model, q.several = modelParameter(q.query)

@@ -339,6 +339,16 @@ func TestWhatIsNoHandshake(t *testing.T) {
 	key := []string{"Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}
 	r.fails(r.send(drill.Query{Method: "POST", Path: "/v1/responses", Body: []byte(`{}`), Header: append(key, "Connection", "Upgrade", "Upgrade", "websocket")}), 400, "GET")
 	r.fails(r.get("/v1/responses", append(key, "Connection", "keep-alive", "Upgrade", "websocket")...), 400, "Connection: Upgrade")
+	for _, half := range [][]string{
+		key[:2], key[2:], // no key, no version
+		{"Sec-WebSocket-Version", "8", key[2], key[3]},
+		append([]string{"Sec-WebSocket-Version", "8"}, key...),
+		append([]string{key[2], "AAAAAAAAAAAAAAAAAAAAAA=="}, key...),
+		{key[0], "13", "Sec-WebSocket-Key", "x"},
+		{key[0], "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25j"}, // 15 bytes
+	} {
+		r.fails(r.get("/v1/responses", append([]string{"Connection", "Upgrade", "Upgrade", "websocket"}, half...)...), 400, "Sec-WebSocket-Key")
+	}
 	r.fails(r.get("/v1/../responses", append(key, "Connection", "Upgrade", "Upgrade", "websocket")...), 400)
 	uncalled(t, u)
 }
