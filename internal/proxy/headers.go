@@ -143,7 +143,20 @@ func hasPrefix(name string, prefixes []string) bool {
 func ofOrigin(name string) bool {
 	switch name {
 	case "Set-Cookie", "Set-Cookie2", "Alt-Svc", "Alt-Used", "Clear-Site-Data", "Strict-Transport-Security", "Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct",
-		"Nel", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed", "Accept-Ch", "Critical-Ch", "Origin-Agent-Cluster":
+		"Nel", "Report-To", "Reporting-Endpoints", "Service-Worker-Allowed", "Accept-Ch", "Critical-Ch", "Origin-Agent-Cluster",
+		"Set-Login", "Sec-Session-Registration", "Secure-Session-Registration", "Use-As-Dictionary", "Speculation-Rules", "Activate-Storage-Access":
+		return true
+	}
+	return false
+}
+
+// ofFront says whether a header of an answer tells a server in front of this one what to
+// send in its place: a file of that machine, or what another address has. Buffering is no
+// more than how.
+func ofFront(name string) bool {
+	switch name {
+	case "X-Accel-Redirect", "X-Accel-Expires", "X-Accel-Limit-Rate", "X-Accel-Charset", "X-Sendfile", "X-Sendfile2", "X-Lighttpd-Send-File", "X-Lighttpd-Send-Tempfile",
+		"X-Litespeed-Location", "X-Reproxy-Url", "X-Reproxy-File":
 		return true
 	}
 	return false
@@ -155,7 +168,7 @@ func ofOrigin(name string) bool {
 func returnable(dst, upstream http.Header, shown []string) {
 	listed := connected(upstream)
 	for name, values := range upstream {
-		if hopByHop(name) || listed[name] || ofOrigin(name) || hasPrefix(name, ourPrefixes) || holdsAny(values, shown) {
+		if hopByHop(name) || listed[name] || ofOrigin(name) || ofFront(name) || hasPrefix(name, ourPrefixes) || holdsAny(values, shown) {
 			continue
 		}
 		if own, ours := dst[name]; ours {

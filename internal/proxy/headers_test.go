@@ -85,7 +85,7 @@ func TestAnswerHeadersPassEndToEnd(t *testing.T) {
 	header := []string{"Content-Type", "application/json; charset=utf-8", "Date", "Tue, 15 Nov 1994 08:12:31 GMT", "Server", "cloudflare",
 		"x-ratelimit-remaining-requests", "3", "request-id", "abc", "retry-after", "7", "X-Multi", "a", "X-Multi", "b", "X-Custom", "é", "X-Latin", "\xe9", "Via", "1.1 varnish", "ETag", `"x"`, "Vary", "Accept",
 		"Connection", "close, X-Up", "X-Up", "1", "Keep-Alive", "timeout=5", "Proxy-Authenticate", "Basic", "Upgrade", "h2c",
-		"Set-Cookie", "a=1", "Set-Cookie", "b=2", "Alt-Svc", `h3=":443"`, "Clear-Site-Data", `"*"`, "Strict-Transport-Security", "max-age=31536000; includeSubDomains", "NEL", "{}", "Report-To", "{}", "Service-Worker-Allowed", "/", "Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", "x", "X-Understudy-Candidate", "liar", "x-understudy-attempts", "99"}
+		"Set-Cookie", "a=1", "Set-Cookie", "b=2", "Alt-Svc", `h3=":443"`, "Clear-Site-Data", `"*"`, "Strict-Transport-Security", "max-age=31536000; includeSubDomains", "NEL", "{}", "Report-To", "{}", "Service-Worker-Allowed", "/", "Set-Login", "logged-out", "Use-As-Dictionary", "match=\"/*\"", "X-Accel-Redirect", "/internal/keys", "X-Sendfile", "/etc/passwd", "X-Reproxy-URL", "http://169.254.169.254/", "Access-Control-Allow-Origin", "*", "Access-Control-Expose-Headers", "x", "X-Understudy-Candidate", "liar", "x-understudy-attempts", "99"}
 	want := []string{"content-type: application/json; charset=utf-8", "date: Tue, 15 Nov 1994 08:12:31 GMT", "etag: \"x\"", "request-id: abc", "retry-after: 7", "server: cloudflare",
 		"vary: Accept", "via: 1.1 varnish", "x-custom: é", "x-latin: \xe9", "x-multi: a", "x-multi: b", "x-ratelimit-remaining-requests: 3"}
 	for name, c := range map[string]struct {
