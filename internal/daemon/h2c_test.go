@@ -231,6 +231,13 @@ func TestHTTP2InTheClearIsBounded(t *testing.T) {
 		"a line in a header":  {getting("/v1/models", hpack.HeaderField{Name: "x-a", Value: "b\r\nx-evil: 1"}), "PROTOCOL_ERROR"},
 		"a line in a name":    {getting("/v1/models", hpack.HeaderField{Name: "x-a\r\nx-evil", Value: "1"}), "PROTOCOL_ERROR"},
 		"a line in the path":  {getting("/v1/models HTTP/1.1\r\nX-Evil: 1"), "PROTOCOL_ERROR"},
+		"a path in a method":  {heading("GET /v1/files?x=", "localhost", "/v1/models"), "400"},
+		"a space in a path":   {getting("/v1/batches HTTP/1.1 /models"), "400"},
+		"a tab in a query":    {getting("/v1/models?a=\tb"), "PROTOCOL_ERROR"},
+		"a line in a method":  {heading("GET / HTTP/1.1\r\nX-Evil: 1\r\n\r\nGET", "localhost", "/v1/models"), "PROTOCOL_ERROR"},
+		"a trace in disguise": {heading("trace", "localhost", "/v1/models"), "400"},
+		"a line in the name":  {heading("GET", "localhost\r\nX-Evil: 1", "/v1/models"), "PROTOCOL_ERROR"},
+		"a space in the name": {heading("GET", "localhost evil", "/v1/models"), "403"},
 		"a large head":        {getting("/healthz", large), "EOF"}, // Go's server ends the connection
 		"an extended CONNECT": {headed(":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":authority", "localhost", ":path", "/v1/responses"), "PROTOCOL_ERROR"},
 	} {

@@ -57,14 +57,21 @@ type Client struct {
 // caller closes its body. The request's URL names an http:// host; its body is given
 // in parts, which are not copied and must not change before the watcher is told that
 // they are free. fresh demands a connection that was never used. When ctx is done the
-// connection is closed, the body's reading too.
+// connection is closed, the body's reading too. Where it fails with ErrUnsendable nobody
+// was called.
 func (c *Client) RoundTrip(ctx context.Context, req *http.Request, body [][]byte, fresh bool, watch Watcher) (*http.Response, error) {
-	k, err := c.get(ctx, address(req), fresh, watch)
+	w := writings.Get().(*writing)
+	err := w.head(req)
+	var k *conn
+	if err == nil {
+		k, err = c.get(ctx, address(req), fresh, watch)
+	}
 	if err != nil {
+		w.free()
 		watch.Freed()
 		return nil, err
 	}
-	return k.send(ctx, req, body, watch)
+	return k.send(ctx, req, w, body, watch)
 }
 
 // address is where a request goes.

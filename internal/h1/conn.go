@@ -64,12 +64,10 @@ const joinBelow = 8 << 10
 // seens are buffers for heads on the way in.
 var seens = sync.Pool{New: func() any { return new([]byte) }}
 
-// send writes the request and reads the answer's head.
-func (k *conn) send(ctx context.Context, req *http.Request, parts [][]byte, watch Watcher) (*http.Response, error) {
+// send writes the request, whose head is written already, and reads the answer's head.
+func (k *conn) send(ctx context.Context, req *http.Request, w *writing, parts [][]byte, watch Watcher) (*http.Response, error) {
 	b := &body{conn: k, ctx: ctx, stop: context.AfterFunc(ctx, k.abort)}
 	k.watch = watch
-	w := writings.Get().(*writing)
-	w.head(req)
 	var err error
 	if req.ContentLength >= writeAside {
 		go func() { _ = k.write(w, parts, req.ContentLength, &b.sent, watch) }() // ends at the latest when the connection is closed

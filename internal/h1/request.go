@@ -40,11 +40,16 @@ func (w *writing) free() {
 	}
 }
 
-// head writes request line and header, names in order.
-func (w *writing) head(req *http.Request) {
+// head writes request line and header, names in order; ErrUnsendable where the line would
+// not be one.
+func (w *writing) head(req *http.Request) error {
+	target := req.URL.RequestURI()
+	if !sendable(req, target) {
+		return ErrUnsendable
+	}
 	b := append(w.text[:0], req.Method...)
 	b = append(b, ' ')
-	b = append(b, req.URL.RequestURI()...)
+	b = append(b, target...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, req.Host...)
 	b = append(b, "\r\n"...)
@@ -65,6 +70,7 @@ func (w *writing) head(req *http.Request) {
 		b = append(b, "\r\n"...)
 	}
 	w.text = append(b, "\r\n"...)
+	return nil
 }
 
 // sort notes the fields that go out, in the order of their names. There are few, so that

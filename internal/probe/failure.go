@@ -109,8 +109,10 @@ type Failure struct {
 	// been asked for, it would have been the same.
 	Unreached bool
 	// Ours says that this machine could not open a connection, for want of files, ports
-	// or memory: no upstream is to blame.
+	// or memory, or that the request was none to be sent: no upstream is to blame.
 	Ours bool
+	// Unsendable says the latter: sent again it would only be refused again.
+	Unsendable bool
 	// Cause is what cancelled the attempt, one of this package's errors; nil where
 	// nobody did.
 	Cause error

@@ -9,10 +9,12 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/h1"
 	"understudy/internal/held"
 	"understudy/internal/probe"
 	"understudy/internal/route"
@@ -92,8 +94,8 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot, u *
 	req.path, req.query, _ = strings.Cut(r.RequestURI, "?")
 	req.endpoint = wire.ParseEndpoint(r.Method, req.path, req.query)
 	req.secrets = clientSecrets(r.Header, req.query)
-	if r.Method == http.MethodConnect || r.Method == http.MethodTrace || !strings.HasPrefix(r.RequestURI, "/") {
-		return req, invalid(http.StatusBadRequest, "bad_request", "CONNECT, TRACE and absolute request targets are not proxied; send a path such as /v1/chat/completions")
+	if refusal := lined(r); refusal != nil {
+		return req, refusal
 	}
 	if refusal := h.guard(w, r, s, req); refusal != nil {
 		return req, refusal
@@ -115,6 +117,25 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, s *Snapshot, u *
 		return req, refusal
 	}
 	return req, req.scan(s)
+}
+
+// unproxied are the methods that are not sent on: a tunnel to elsewhere, and those that
+// send the upstream's key back (TRACE, and what IIS calls it). Some servers read them in
+// any case of letters.
+var unproxied = []string{http.MethodConnect, http.MethodTrace, "TRACK"}
+
+// lined refuses what is no request line: HTTP/2 carries methods and paths that HTTP/1.1
+// would read as more than that, and net/http hands them over.
+func lined(r *http.Request) *answer {
+	switch {
+	case slices.ContainsFunc(unproxied, func(method string) bool { return strings.EqualFold(r.Method, method) }), !strings.HasPrefix(r.RequestURI, "/"):
+		return invalid(http.StatusBadRequest, "bad_request", "CONNECT, TRACE and absolute request targets are not proxied; send a path such as /v1/chat/completions")
+	case !h1.IsToken(r.Method):
+		return invalid(http.StatusBadRequest, "bad_request", "the method is none that HTTP has (RFC 9110, 9.1)")
+	case !h1.IsTarget(r.RequestURI):
+		return invalid(http.StatusBadRequest, "bad_request", "the path or the query holds a space, a control character or '#'; escape it")
+	}
+	return nil
 }
 
 // oldFashioned sees to HTTP/1.0, which knows no chunks: net/http drops a Transfer-Encoding

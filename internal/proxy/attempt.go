@@ -241,13 +241,7 @@ func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *sea
 		resp, err = sendTraced(wires, clock, m, out)
 	}
 	if err != nil {
-		phase := probe.Header
-		if m.connected.Load() == 0 {
-			phase = probe.Dial
-		}
-		f := probe.Classify(clock.Context(), phase, err)
-		clock.Cancel(nil)
-		return nil, f
+		return nil, m.failed(clock, err)
 	}
 	ask := req.ask(s, c)
 	if at.delivery.Holding != nil {
@@ -260,6 +254,20 @@ func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *sea
 		ask.Want.Seen = at.learn.seen
 	}
 	return probe.Judge(clock, resp, &ask, &at.budget)
+}
+
+// failed ends an attempt that got no answer. One whose request was none to be sent is
+// nobody's failure.
+func (m *marks) failed(clock *probe.Clock, err error) *probe.Failure {
+	phase := probe.Header
+	if m.connected.Load() == 0 {
+		phase = probe.Dial
+	}
+	f := probe.Classify(clock.Context(), phase, err)
+	f.Unsendable = errors.Is(err, h1.ErrUnsendable)
+	f.Ours = f.Ours || f.Unsendable
+	clock.Cancel(nil)
+	return f
 }
 
 // died says that an attempt on a kept connection ended before any byte of an answer
@@ -323,6 +331,9 @@ func sendPlain(wires *transports, clock *probe.Clock, m *marks, out *outgoing) (
 
 // sendTraced sends with net/http: TLS, HTTP/2, proxies.
 func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) (*http.Response, error) {
+	if err := h1.Check(out.Request); err != nil {
+		return nil, err
+	}
 	traced := httptrace.WithClientTrace(clock.Context(), &httptrace.ClientTrace{
 		GetConn: func(string) { clock.Connecting() },
 		GotConn: func(info httptrace.GotConnInfo) {

@@ -104,7 +104,7 @@ func (h *Handler) mourn(s *Snapshot, id string, fault any) {
 // reportRefusal books a request that nobody was called for.
 func (h *Handler) reportRefusal(q *request, a *answer) {
 	s := h.snap.Load()
-	h.ledger.Add(stats.Record{ID: q.id, Client: q.client, Method: q.method, Path: q.quote(s, q.path, 300), Dialect: q.endpoint.Dialect.String(),
+	h.ledger.Add(stats.Record{ID: q.id, Client: q.client, Method: q.quote(s, q.method, 60), Path: q.quote(s, q.path, 300), Dialect: q.endpoint.Dialect.String(),
 		Stream: q.stream, Start: q.start, End: time.Since(q.start), Status: a.status, Winner: -1, Ending: stats.Refused, Usage: stats.NoUsage()})
 	h.log.Info("refused", slog.String("id", q.id), slog.String("path", q.quote(s, q.path, 200)), slog.Int("status", a.status), slog.String("why", q.quote(s, a.message, 300)))
 }

@@ -115,7 +115,7 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ r
 		outcome = health.Abandoned // it says nothing about the upstream, and passes a trial on
 	}
 	lease.Settle(outcome, now, r.strike(t.Verdict == stats.Failed, account))
-	wait, again = d.Wait, d.Next == rule.Again && !gaveUp
+	wait, again = d.Wait, d.Next == rule.Again && !gaveUp && !f.Unsendable
 	if left := r.thaw(c.ID); again && left > wait {
 		// Frozen, by whomever, for longer than this request would wait: a retry
 		// would only be refused. A little longer it waits all the same.

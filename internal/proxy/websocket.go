@@ -138,13 +138,7 @@ func (h *Handler) handshake(s *Snapshot, req *request, chain *route.Chain, at *s
 	out.Header["Connection"], out.Header["Upgrade"] = []string{"Upgrade"}, []string{"websocket"}
 	resp, err := sendTraced(h.transports.get(c.Proxy).upgrade, clock, m, out)
 	if err != nil {
-		phase := probe.Header
-		if m.connected.Load() == 0 {
-			phase = probe.Dial
-		}
-		f := probe.Classify(clock.Context(), phase, err)
-		clock.Cancel(nil)
-		return nil, f
+		return nil, m.failed(clock, err)
 	}
 	conn, writable := resp.Body.(io.ReadWriteCloser)
 	if resp.StatusCode != http.StatusSwitchingProtocols || !writable || !webSocket(resp.Header) || !accepts(req.header, resp.Header) {
