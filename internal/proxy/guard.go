@@ -188,6 +188,9 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 	if !req.upgrade && !wire.TakesModel(req.method, req.path) {
 		return refused("this is nothing of a model's, and this client key is for certain models only")
 	}
+	if req.disguised() {
+		return refused("the request asks to be taken for one of another method or path, and this client key is for certain models only")
+	}
 	for _, name := range wire.NamesInPath(req.method, req.path) {
 		if name != req.model {
 			return refused("the request names one model in its path and another in its body")
@@ -205,8 +208,8 @@ func (s *Snapshot) permit(req *request, chain *route.Chain) *answer {
 			return refused("the request names one model in its query and another in its body")
 		}
 	}
-	if media, _, _ := strings.Cut(field(req.header, "Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded") {
-		for part := range queryParts(string(req.body)) { // JSON may be a form, too
+	if req.form() {
+		for part := range queryParts(string(req.body)) {
 			if name, ok := anyParameter(part, "model"); ok && name != req.model {
 				return refused("the request names one model as JSON and another as a form")
 			}
