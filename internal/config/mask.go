@@ -164,8 +164,8 @@ type Restored struct {
 }
 
 // Restore puts the secrets back into an edited text. A mask comes back as the whole
-// of what it stands for and only where a secret may stand, so that no edit shows a
-// secret or makes another of it.
+// of what it stands for and only where a secret may stand, whatever aliases lead there,
+// so that no edit shows a secret or makes another of it.
 func (m Masked) Restore(text string) Restored {
 	if text != m.Text { // a file may have line ends that look like others once they are shown
 		text = strings.TrimPrefix(unixLines(text), string(bom))
@@ -214,7 +214,7 @@ func (r *Restored) check(m Masked) {
 			}
 		}
 		if line := r.shown[doc.lineStart(p.shown.start):doc.lineEnd(p.shown.start)]; !old[strings.TrimRight(line, "\n")] {
-			r.problem(doc, p.shown.start, "a mask where no secret may stand", "put it back where it was, or write the text itself")
+			r.problem(doc, p.shown.start, misplaced, "put it back where it was, or write the text itself")
 		}
 	}
 	for _, h := range holes {
@@ -222,11 +222,40 @@ func (r *Restored) check(m Masked) {
 			r.problem(doc, r.pieces.shown(r.Bytes, h.start), "a mask that stands for no secret of this file", "write the secret itself")
 		}
 	}
+	r.exposed(m)
 	sort.SliceStable(r.Problems, func(i, j int) bool {
 		a, b := r.Problems[i], r.Problems[j]
 		return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
 	})
 }
+
+// exposed finds the masks that an edit has taken to where their secrets would be
+// shown: as a name, as a key, or by an alias. A secret that stood under such a key
+// already may stay.
+func (r *Restored) exposed(m Masked) {
+	type shown struct{ secret, under string }
+	var before map[shown]bool
+	doc := newDocument(r.Format, []byte(r.shown))
+	for _, e := range exposed(parseDocument(r.Format, r.Bytes), r.pieces) {
+		if before == nil {
+			before = map[shown]bool{}
+			for _, old := range exposed(parseDocument(r.Format, m.source.Bytes), m.pieces) {
+				real := m.pieces[old.piece].real
+				before[shown{string(m.source.Bytes[real.start:real.end]), old.under}] = true
+			}
+		}
+		p := r.pieces[e.piece]
+		at := p.shown.start
+		if e.alias >= 0 {
+			at = r.pieces.shown(r.Bytes, e.alias)
+		}
+		if !before[shown{string(r.Bytes[p.real.start:p.real.end]), e.under}] {
+			r.problem(doc, at, misplaced, "put it back where it was, or write the text itself")
+		}
+	}
+}
+
+const misplaced = "a mask where no secret may stand"
 
 func (r *Restored) problem(doc *document, at int, what, cure string) {
 	line, column := doc.position(at)

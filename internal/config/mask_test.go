@@ -150,7 +150,7 @@ func TestRestore(t *testing.T) {
 		{name: "a mask cut", from: "sk-pro***1234(2)", to: "sk-pr***1234", problem: "6:69 a mask where no secret may stand"},
 		{name: "a mask of nothing", from: "sk-pro***1234(2)", to: "gsk-ab***9999", problem: "6:70 a mask where no secret may stand"},
 		{name: "stars of one's own", from: "sk-pro***1234(2)", to: "a**b***", problem: "6:68 a mask where"},
-		{name: "a secret into a name", from: "name: a,", to: "name: sk-pro***1234,", want: "name: " + keyA}, // covered there too
+		{name: "a secret into a name", from: "name: a,", to: "name: sk-pro***1234,", problem: "5:14 a mask where no secret may stand"},
 		{name: "a short secret into a name", from: "name: a,", to: "name: ***(2),", problem: "5:14 a mask where no secret may stand"},
 		{name: "a secret into a comment", from: "# first", to: "# ***(2)", problem: "4:7 a mask where no secret may stand"},
 		{name: "stars in a comment", from: "# first", to: "# *** first ****", want: ""},
@@ -171,6 +171,106 @@ func TestRestore(t *testing.T) {
 				t.Errorf("%s\nhas no %s", r.Bytes, test.want)
 			}
 		})
+	}
+}
+
+const placed = `virtual_models:
+  vm:
+    - name: a # first
+      base_url: https://u:` + short + `@b/v1
+      api_key: ` + keyA + `
+      headers: {x-tenant: tenant-value-77}
+      model: m
+  other: []
+`
+
+// A mask that an edit takes to where its secret would be shown is refused, on whatever
+// way it gets there; where secrets are due it may go.
+func TestNoMaskStandsWhereItsSecretIsShown(t *testing.T) {
+	m := masked(t, YAML, placed)
+	const key, tenant, user = "sk-pro***1234", "***(2)", "***"
+	for _, test := range []struct {
+		name    string
+		edits   []string // pairs: from, to
+		problem string   // its place, "" where it is none
+	}{
+		{"a name", []string{"name: a", "name: " + key}, "3:13"},
+		{"a part of a name", []string{"name: a", "name: my-" + key + "-x"}, "3:16"},
+		{"the model", []string{"model: m", "model: " + key}, "7:14"},
+		{"a virtual model", []string{"other: []", key + ": [{base_url: https://b, api_key: k, model: m}]"}, "8:3"},
+		{"a header's name", []string{"x-tenant:", key + ":"}, "6:17"},
+		{"a key nobody knows", []string{"model: m", "model: m\n      " + key + ": x"}, "8:7"},
+		{"a variable's name", []string{"api_key: " + key, "api_key_env: " + key}, "5:20"},
+		{"a file's name", []string{"api_key: " + key, "api_key_file: /x/" + key}, "5:24"},
+		{"a variable of a header", []string{"headers: {x-tenant: " + tenant + "}", "header_env: {x-tenant: " + key + "}"}, "6:30"},
+		{"a URL's path", []string{"@b/v1", "@b/" + tenant}, "4:31"},
+		{"a URL's host", []string{"@b/v1", "@" + tenant + ".example/v1"}, "4:29"},
+		{"a URL behind an escape", []string{"https://***@b/v1", `"https://\u0075:x@b/` + key + `"`}, "4:37"},
+		{"an alias of a header", []string{tenant, "&y " + tenant, "model: m", "model: *y"}, "7:14"},
+		{"an alias of a key", []string{key, "&y " + key, "name: a", "name: b", "model: m", "model: *y"}, "7:14"},
+		{"an alias in a list", []string{key, "&y " + key, "other: []", "other: [{base_url: https://b, api_key: *y, model: m, name: *y}]"}, "8:62"},
+		{"an alias of a mapping", []string{"api_key: " + key, "<<: &all {api_key: " + key + "}", "other: []", "other: [{<<: *all, base_url: https://b, model: m}]"}, ""},
+		{"a mapping merged elsewhere", []string{"headers: {", "headers: &h {", "other: []", "x-y: {name: *h}"}, ""},
+		{"names out of headers", []string{"headers: {x-tenant", "headers: &h {name", "other: []", "other: [{<<: *h, base_url: https://b, model: m}]"}, "6:26"},
+		{"an anchor above", []string{"virtual_models:", "x-key: &k " + key + "\nvirtual_models:", "api_key: " + key, "api_key: *k"}, ""},
+		{"an anchor above, shown", []string{"virtual_models:", "x-key: &k " + key + "\nvirtual_models:", "name: a", "name: *k"}, "4:13"},
+		{"another header", []string{tenant, key}, ""},
+		{"another key", []string{key, tenant}, ""},
+		{"a user", []string{"https://***@", "https://" + tenant + "@"}, ""},
+		{"a query", []string{"@b/v1", "@b/v1?key=" + tenant}, ""},
+		{"a proxy's user", []string{"model: m", "model: m\n      proxy: http://" + user + "@p:1"}, ""},
+		{"a comment", []string{"# first", "# api_key: " + key}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			text := m.Text
+			for i := 0; i < len(test.edits); i += 2 {
+				if strings.Count(text, test.edits[i]) != 1 {
+					t.Fatalf("%q does not stand once in\n%s", test.edits[i], text)
+				}
+				text = strings.Replace(text, test.edits[i], test.edits[i+1], 1)
+			}
+			r := m.Restore(text)
+			got := ""
+			if len(r.Problems) > 0 {
+				got = fmt.Sprintf("%d:%d", r.Problems[0].Line, r.Problems[0].Column)
+			}
+			if got != test.problem {
+				t.Errorf("problems %v, want one at %q, of\n%s", r.Problems, test.problem, text)
+			}
+		})
+	}
+}
+
+// What is shown already stays where it is while something else is edited; it goes to no
+// further place.
+func TestASecretThatIsShownAlreadyMayStay(t *testing.T) {
+	m := masked(t, YAML, "virtual_models:\n  vm:\n    - {name: &k word-word-1, api_key: *k, base_url: https://b, model: m}\n")
+	if r := m.Restore(strings.Replace(m.Text, "https://b", "https://c", 1)); r.Problems != nil {
+		t.Errorf("%v", r.Problems)
+	}
+	if r := m.Restore(strings.Replace(m.Text, "model: m", "model: *k", 1)); len(r.Problems) != 1 {
+		t.Errorf("%v", r.Problems)
+	}
+}
+
+// TOML has no aliases; names, keys and tables are refused as in YAML.
+func TestNoMaskOfTOMLStandsWhereItsSecretIsShown(t *testing.T) {
+	const file = "[server]\nadmin_token = \"" + keyB + "\"\n\n[[upstream]]\nid = \"a\"\nbase_url = \"https://b\"\napi_key = \"" + keyA + "\"\nheaders = { \"x-client\" = \"tenant-value\" }\n"
+	m := masked(t, TOML, file)
+	for _, edit := range [][2]string{
+		{`id = "a"`, `id = "sk-pro***1234"`}, {`"x-client" =`, `"sk-pro***1234" =`}, {"[[upstream]]", "[virtual_models.\"sk-pro***1234\"]\n[[upstream]]"},
+		{"https://b", "https://sk-pro***1234"}, {"[[upstream]]", "sk-pro***1234.x = 1\n[[upstream]]"},
+	} {
+		text := strings.Replace(m.Text, edit[0], edit[1], 1)
+		r := m.Restore(text)
+		_, problems := Parse(r.Source)
+		wrong := slices.ContainsFunc(problems, func(p Problem) bool { return p.Severity == Error })
+		if text == m.Text || len(r.Problems) == 0 && !wrong {
+			t.Errorf("%s is taken:\n%s", edit[1], r.Bytes)
+		}
+	}
+	if r := m.Restore(strings.Replace(m.Text, "api_key = \"sk-pro***1234\"", "api_key = \"***\"", 1)); r.Problems != nil {
+		t.Errorf("%v", r.Problems)
 	}
 }
 
