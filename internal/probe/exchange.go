@@ -54,6 +54,7 @@ type Exchange struct {
 	ending  Ending
 	err     error
 	closed  bool
+	cut     func() bool   // Ask.Cut
 	behind  time.Duration // for which nothing but bytes without an event came behind the terminal one
 	useless bool          // in a coding that neither the client nor anybody here reads
 
@@ -208,6 +209,10 @@ func (x *Exchange) judgeEnd(err error) Ending {
 		return Broken
 	}
 	if x.reader == nil {
+		if x.truncated() {
+			x.err = errTruncated
+			return Broken
+		}
 		return Whole
 	}
 	x.reader.End()
@@ -216,6 +221,9 @@ func (x *Exchange) judgeEnd(err error) Ending {
 		return Broken
 	}
 	switch {
+	case x.reader.Verdict() != wire.Erred && x.truncated() && !x.reader.Terminal():
+		x.err = errTruncated
+		return Broken
 	case x.reader.Verdict() != wire.Erred:
 		return Whole
 	case x.reader.Erred() != nil && !x.reader.Erred().Unframed:
@@ -225,15 +233,28 @@ func (x *Exchange) judgeEnd(err error) Ending {
 	return Broken
 }
 
+// untilClose says whether the connection's end is all that ends this body: HTTP/1
+// without a length and without chunks.
+func (x *Exchange) untilClose() bool {
+	r := x.resp
+	return r.ContentLength < 0 && len(r.TransferEncoding) == 0 && r.ProtoMajor == 1 && !r.Uncompressed
+}
+
+// truncated says whether that end was one that anybody on the way could have made,
+// though TLS is to tell (RFC 8446, 6.1; RFC 9112, 9.8). A content coding has an end of
+// its own.
+func (x *Exchange) truncated() bool {
+	return x.cut != nil && x.untilClose() && x.src.coding == "" && x.cut()
+}
+
 // cutInside says whether the connection's end, which is all that ends this body, came
 // inside of its JSON: whoever is not judged by content is judged by that.
 func (x *Exchange) cutInside() bool {
-	r := x.resp
-	if r.ContentLength >= 0 || len(r.TransferEncoding) > 0 || r.ProtoMajor != 1 || r.Uncompressed {
+	if !x.untilClose() {
 		return false
 	}
 	open := x.reader.Open()
-	types := r.Header["Content-Type"]
+	types := x.resp.Header["Content-Type"]
 	if open.Format != wire.JSON || !open.Inside || len(types) == 0 {
 		return false
 	}
@@ -241,6 +262,8 @@ func (x *Exchange) cutInside() bool {
 	media = strings.TrimSpace(media)
 	return media == "application/json" || strings.HasSuffix(media, "+json")
 }
+
+const errTruncated = unfinished("the TLS connection was cut: it ended without a close_notify")
 
 // unfinished is a body that ended in good order, but not by what ends an answer.
 type unfinished string

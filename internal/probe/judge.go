@@ -30,6 +30,10 @@ type Ask struct {
 	// Share is where what is held of the answer counts; where it may not grow the
 	// answer is released as soon as it may be, as at the bound on what is held.
 	Share *held.Share
+	// Cut says, once the answer's connection has ended, that it did so without the word
+	// that TLS has for it, so that somebody on the way may have cut it; nil = nobody can
+	// tell.
+	Cut func() bool
 	// Keep collects the body, as far as anybody here can read it; nil = nobody wants it.
 	Keep *Kept
 }
@@ -117,7 +121,7 @@ func (x *Exchange) unmeasured() {
 
 // open prepares the reading of an answer.
 func open(clock *Clock, resp *http.Response, ask *Ask) *Exchange {
-	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp, progress: ask.Progress, kept: ask.Keep, share: ask.Share}
+	x := &Exchange{Status: resp.StatusCode, Header: resp.Header, Stream: ask.Want.Stream, clock: clock, resp: resp, progress: ask.Progress, kept: ask.Keep, share: ask.Share, cut: ask.Cut}
 	codings := codingsOf(resp.Header["Content-Encoding"])
 	allowed := allows(ask.AcceptEncoding, codings)
 	if !decodable(codings) {
@@ -298,11 +302,12 @@ func (x *Exchange) refused(budget *Budget) *Failure {
 		Text: strings.TrimSpace(strconv.Itoa(x.Status) + " " + http.StatusText(x.Status))}
 	f.explain(x.Status, x.resp.Header, time.Now())
 	f.Status = x.Status
-	if err != nil && err != io.EOF {
+	if err != nil && err != io.EOF || err == io.EOF && x.truncated() && !wire.WholeJSON(f.Body) {
 		x.Close()
 		return f
 	}
 	if err == io.EOF {
+		x.cut = nil // it is whole
 		x.finish(err)
 	}
 	x.clock.Release(budget.Stall)

@@ -223,6 +223,7 @@ type marks struct {
 	connected, header atomic.Int64
 	reused, answered  atomic.Bool
 	witness           atomic.Pointer[witness] // nil where net/http tells all
+	beneath           atomic.Pointer[ending]  // nil without TLS
 	progress          *probe.Progress         // nil where nobody hedges
 	kept              *probe.Kept             // nil where no bodies are kept
 }
@@ -250,6 +251,9 @@ func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *sea
 		ask.AcceptEncoding = nil
 	}
 	ask.Delivery, ask.Progress, ask.Keep, ask.Share = at.delivery, m.progress, m.kept, req.share
+	if under := m.beneath.Load(); under != nil {
+		ask.Cut = under.over.Load
+	}
 	if at.learn != nil {
 		ask.Want.Seen = at.learn.seen
 	}
@@ -340,6 +344,7 @@ func sendTraced(wires *transports, clock *probe.Clock, m *marks, out *outgoing) 
 			clock.Connected()
 			m.reused.Store(info.Reused)
 			m.at(&m.connected)
+			m.beneath.Store(beneath(info.Conn))
 			w, _ := info.Conn.(*witness)
 			if m.witness.Store(w); w != nil {
 				w.watch(clock.Heard)

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +20,7 @@ const maxHead = 1 << 20
 // (shouldClose in transfer.go), and the names of the headers that end with the
 // connection would be lost.
 type witness struct {
-	net.Conn
+	ending
 
 	mu       sync.Mutex
 	watching bool
@@ -34,8 +36,44 @@ func witnessed(dial DialFunc) DialFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &witness{Conn: c}, nil
+		return &witness{ending: ending{Conn: c}}, nil
 	}
+}
+
+// An ending is a connection that notes that its peer has ended it.
+type ending struct {
+	net.Conn
+	over atomic.Bool
+}
+
+// Read implements net.Conn.
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.Conn.Read(p)
+	if err == io.EOF {
+		e.over.Store(true)
+	}
+	return n, err
+}
+
+// beneath is the connection that carries the records of a TLS connection; nil where c
+// is none. crypto/tls takes the end of that one between two records for the end of its
+// own, though anybody on the way can send it; behind a close_notify it does not read on,
+// and so sees no end there (RFC 8446, 6.1).
+func beneath(c net.Conn) *ending {
+	if w, ok := c.(*witness); ok {
+		c = w.Conn
+	}
+	secured, ok := c.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	switch under := secured.NetConn().(type) {
+	case *ending:
+		return under
+	case *witness: // a proxy's, through which net/http speaks TLS itself
+		return &under.ending
+	}
+	return nil
 }
 
 // handshakeTime bounds a TLS handshake whose request has gone away meanwhile; the
@@ -59,7 +97,7 @@ func secure(ctx context.Context, dial DialFunc, settings *tls.Config, network, a
 			settings.ServerName = addr
 		}
 	}
-	c := tls.Client(raw, settings)
+	c := tls.Client(&ending{Conn: raw}, settings)
 	ctx, cancel := context.WithTimeout(ctx, handshakeTime)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
@@ -69,7 +107,7 @@ func secure(ctx context.Context, dial DialFunc, settings *tls.Config, network, a
 	if c.ConnectionState().NegotiatedProtocol == "h2" {
 		return c, nil
 	}
-	return &witness{Conn: c}, nil
+	return &witness{ending: ending{Conn: c}}, nil
 }
 
 // watch awaits the next answer's head; heard is called whenever some of it has come.
@@ -89,7 +127,7 @@ func (w *witness) connection() []string {
 
 // Read implements net.Conn.
 func (w *witness) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
+	n, err := w.ending.Read(p)
 	w.note(p[:n])
 	return n, err
 }

@@ -59,6 +59,9 @@ func (s *jsonStack) word(depth int) *uint64 {
 	return &s.far[uint(depth-jsonNear)/64]
 }
 
+// WholeJSON reports whether b is exactly one JSON document, read to its end.
+func WholeJSON(b []byte) bool { return jsonValid(b) }
+
 // jsonValid reports whether b is exactly one JSON value, space around it allowed.
 func jsonValid(b []byte) bool {
 	var stack jsonStack
