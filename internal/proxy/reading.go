@@ -107,7 +107,12 @@ func jsonEscape(s string) (char string, size int) {
 		return s[1:2], 2
 	case 'n', 'r', 't', 'b', 'f':
 		return map[byte]string{'n': "\n", 'r': "\r", 't': "\t", 'b': "\b", 'f': "\f"}[s[1]], 2
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		return octalEscape(s)
 	case 'u':
+		if len(s) > 2 && s[2] == '{' {
+			return bracedEscape(s)
+		}
 		r, ok := hexRune(s, 2, 6)
 		if !ok {
 			return "", 0
@@ -118,9 +123,36 @@ func jsonEscape(s string) (char string, size int) {
 			}
 		}
 		return string(r), 6
+	case 'U':
+		if r, ok := hexRune(s, 2, 10); ok {
+			return string(r), 10
+		}
 	case 'x':
+		if len(s) > 2 && s[2] == '{' {
+			return bracedEscape(s)
+		}
 		if r, ok := hexRune(s, 2, 4); ok {
 			return string([]byte{byte(r)}), 4
+		}
+	}
+	return "", 0
+}
+
+// octalEscape undoes a backslash with up to three octal digits, as C, shells and Python
+// write bytes.
+func octalEscape(s string) (char string, size int) {
+	n := 0
+	for size = 1; size < min(len(s), 4) && '0' <= s[size] && s[size] <= '7' && n < 0o40; size++ {
+		n = n<<3 + int(s[size]-'0')
+	}
+	return string([]byte{byte(n)}), size
+}
+
+// bracedEscape undoes \u{..}, as JavaScript, Rust and Swift write characters, and \x{..}.
+func bracedEscape(s string) (char string, size int) {
+	if end := strings.IndexByte(s[:min(len(s), 12)], '}'); end > 3 {
+		if r, ok := hexRune(s, 3, end); ok {
+			return string(r), end + 1
 		}
 	}
 	return "", 0

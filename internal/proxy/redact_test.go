@@ -33,6 +33,11 @@ var spelled = map[string]func(string) string{
 		}
 		return b.String()
 	},
+	"octal escapes":          func(s string) string { return eachByte(`\%03o`, s) },
+	"braced escapes":         func(s string) string { return eachByte(`\u{%x}`, s) },
+	"long braced escapes":    func(s string) string { return eachByte(`\u{%06X}`, s) },
+	"Perl's escapes":         func(s string) string { return eachByte(`\x{%x}`, s) },
+	"long escapes":           func(s string) string { return eachByte(`\U%08x`, s) },
 	"a query":                url.QueryEscape,
 	"a path":                 url.PathEscape,
 	"encodeURIComponent":     func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") },
@@ -42,6 +47,14 @@ var spelled = map[string]func(string) string{
 	"a page, in hex, by name": func(s string) string {
 		return strings.NewReplacer("&", "&amp;", "<", "&#x3c;", "/", "&#x2F;", "+", "&#43;").Replace(s)
 	},
+}
+
+func eachByte(format, s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		fmt.Fprintf(&b, format, c)
+	}
+	return b.String()
 }
 
 func hexOf(s string) (out []string) {
@@ -78,6 +91,12 @@ func TestHideKnowsEscapes(t *testing.T) {
 			}
 		}
 	}
+	// Of octal digits as few as there are, or three: \7 is a character too.
+	for _, text := range []string{`\7sk-\71/Ab+cd%25&<ef>"g\\h ij=`, `\377\163\153-9/Ab+cd%25&<ef>"g\\h ij=\`, `\0\u{}\u{110000}\x{\u{\163k-9/Ab+cd%25&<ef>"g\\h ij=\u`} {
+		if got := r.Hide(text); !strings.Contains(got, config.Mask(secret)) {
+			t.Errorf("%q is shown as %q", text, got)
+		}
+	}
 	plain := `nothing here: 100% of \u0041 &amp; a+b \`
 	if got := r.Hide(plain); got != plain {
 		t.Errorf("%q became %q", plain, got)
@@ -106,7 +125,7 @@ func TestHideKnowsBeginnings(t *testing.T) {
 func TestHideLeavesTheRest(t *testing.T) {
 	r := knowing("sk-0123456789abcdefghij")
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`([a-z%&;#+\\u0-9"x/]|\\u00[0-9a-f]{2}|%[0-9a-f]{2}|&#?[a-z0-9]{1,5};){0,60}`).Draw(t, "text")
+		text := rapid.StringMatching(`([a-z%&;#+\\u0-9"x/]|\\u00[0-9a-f]{2}|\\[0-7]{1,3}|\\[uUx]\{?[0-9a-f]{1,8}\}?|%[0-9a-f]{2}|&#?[a-z0-9]{1,5};){0,60}`).Draw(t, "text")
 		if got := r.Hide(text); got != text {
 			t.Fatalf("%q became %q", text, got)
 		}
