@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"understudy/internal/config"
 	"understudy/internal/daemon"
@@ -185,10 +188,38 @@ func summariseRule(r config.Rule) ruleSummary {
 	return s
 }
 
-// printJSON writes a value for people and programs alike.
+// printJSON writes a value for people and programs alike: what a terminal would obey is
+// escaped, which JSON asks for below U+0020 alone.
 func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeUnseen(text.Bytes()))
+	return err
+}
+
+// escapeUnseen writes the characters of a JSON text that nobody sees as \u escapes. All
+// but the spaces between its tokens stand in strings.
+func escapeUnseen(text []byte) []byte {
+	hidden := func(r rune) bool { return r >= 0x7f && unseen(r) }
+	if !bytes.ContainsFunc(text, hidden) {
+		return text
+	}
+	var b []byte
+	for _, r := range string(text) {
+		switch {
+		case !hidden(r):
+			b = utf8.AppendRune(b, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, "\\u%04x\\u%04x", high, low)
+		default:
+			b = fmt.Appendf(b, "\\u%04x", r)
+		}
+	}
+	return b
 }

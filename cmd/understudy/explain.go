@@ -73,11 +73,17 @@ func (b *keptBody) title(r *control.Request) string {
 func plain(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if r == '\n' || r == '\t' || !unicode.IsControl(r) && !unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) && r != unicode.ReplacementChar {
+		if r == '\n' || r == '\t' || !unseen(r) && r != unicode.ReplacementChar {
 			b.WriteRune(r)
 			continue
 		}
 		fmt.Fprintf(&b, "\\u%04x", r)
 	}
 	return b.String()
+}
+
+// unseen says whether a character is none that is seen, but one that may move a cursor,
+// colour a terminal or turn a line around.
+func unseen(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
