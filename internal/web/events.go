@@ -20,7 +20,7 @@ const (
 // events sends the number of the newest finished request, at once and whenever
 // something has changed, at most four times a second. What has changed is for the
 // reader to fetch: a slow one misses numbers, never the newest, and holds up
-// nobody but this goroutine.
+// nobody but this goroutine. It ends with the login, or the token, that opened it.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case h.streams <- struct{}{}:
@@ -40,6 +40,9 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	// The connection may serve other requests afterwards.
 	defer rc.SetWriteDeadline(time.Time{})
 	send := func(text string) bool {
+		if !h.admits(r) {
+			return false // since it was opened
+		}
 		// Where a writer knows no deadlines, it is a test's.
 		if err := rc.SetWriteDeadline(time.Now().Add(maxWrite)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return false

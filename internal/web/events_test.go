@@ -32,10 +32,14 @@ func (r *rig) serve(network *upstreamtest.Net) (stop func()) {
 }
 
 // listen opens the stream of events.
-func listen(t *testing.T, network *upstreamtest.Net) (*http.Response, *bufio.Reader) {
+func listen(t *testing.T, network *upstreamtest.Net, head ...string) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	tr := &http.Transport{DialContext: network.DialContext}
 	q, _ := http.NewRequest("GET", "http://127.0.0.1:8788/api/events", nil)
+	for _, line := range head {
+		name, value, _ := strings.Cut(line, ": ")
+		q.Header.Set(name, value)
+	}
 	a, err := tr.RoundTrip(q)
 	if err != nil {
 		t.Fatal(err)
@@ -219,4 +223,34 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 	})
 	wg.Wait()
+}
+
+// A stream of events ends with what let its reader in: the login, or the token.
+func TestEventsEndWithTheLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, network := newRig(t, guarded), upstreamtest.NewNet()
+		stop := r.serve(network)
+		cookie := r.login()
+		_, out := listen(t, network, cookie)
+		_, in := listen(t, network, "Authorization: Bearer "+token)
+		for _, stream := range []*bufio.Reader{out, in} {
+			if got := event(t, stream); got != number(0) {
+				t.Errorf("at once: %s", got)
+			}
+		}
+		r.ask("POST", "/logout", "", cookie)
+		r.book(success("x"))
+		if got := event(t, out); got != "EOF" {
+			t.Errorf("after the logout: %s", got)
+		}
+		if got := event(t, in); got != number(1) {
+			t.Errorf("with the token: %s", got)
+		}
+		r.proxy.Swap(newRig(t, strings.Replace(guarded, token, "another-"+token, 1)).proxy.Snapshot())
+		r.book(success("y"))
+		if got := event(t, in); got != "EOF" {
+			t.Errorf("after the token: %s", got)
+		}
+		stop()
+	})
 }

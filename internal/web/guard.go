@@ -71,8 +71,7 @@ func printable(text string) string {
 // token is configured at all.
 func (h *Handler) authorised(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		access := h.control.Access()
-		if !access.NeedsToken() || access.Token(bearer(r)) || h.session.valid(r, access.Digest()) {
+		if h.admits(r) {
 			next(w, r)
 			return
 		}
@@ -83,6 +82,13 @@ func (h *Handler) authorised(next http.HandlerFunc) http.HandlerFunc {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="understudy"`)
 		sendError(w, http.StatusUnauthorized, "the admin token is missing or wrong: send it as Authorization: Bearer, or log in at /login")
 	}
+}
+
+// admits says whether a request has, as things are now, the admin token or a session, or
+// needs none.
+func (h *Handler) admits(r *http.Request) bool {
+	access := h.control.Access()
+	return !access.NeedsToken() || access.Token(bearer(r)) || h.session.valid(r, access.Digest())
 }
 
 // bearer is the token that a request carries, "" if it has none.
