@@ -22,6 +22,11 @@ var websocketOff = answer{status: http.StatusUpgradeRequired, kind: "invalid_req
 var websocketElsewhere = answer{status: http.StatusUpgradeRequired, kind: "invalid_request_error", code: "websocket_off",
 	message: "a WebSocket reaches a virtual model only where the model stands in the query (?model=); use HTTP"}
 
+// websocketVersion is the same where the request's own HTTP cannot be left: a proxy in
+// front that speaks HTTP/1.0 to us, as nginx does unless it is told otherwise.
+var websocketVersion = answer{status: http.StatusUpgradeRequired, kind: "invalid_request_error", code: "bad_handshake",
+	message: "a WebSocket is asked for over HTTP/1.1, and this request came over another version; use HTTP/1.1, or no WebSocket"}
+
 // webSocket says whether the client wants to leave HTTP for a WebSocket.
 func webSocket(h http.Header) bool { return lists(h["Upgrade"], "websocket") }
 
@@ -51,8 +56,11 @@ func handshakes(h http.Header) bool {
 // upgrades takes a request to leave HTTP for what it is, or refuses it: only a GET
 // over HTTP/1.1 can (RFC 6455, 4.1).
 func (q *request) upgrades(s *Snapshot) *answer {
-	if !s.websocket || q.http10 || q.http2 {
+	if !s.websocket {
 		return &websocketOff
+	}
+	if q.http10 || q.http2 {
+		return &websocketVersion
 	}
 	if q.method != http.MethodGet || !lists(q.header["Connection"], "upgrade") {
 		return invalid(http.StatusBadRequest, "bad_handshake", "a WebSocket is asked for by GET, with Connection: Upgrade")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -350,6 +351,16 @@ func TestWhatIsNoHandshake(t *testing.T) {
 		r.fails(r.get("/v1/responses", append([]string{"Connection", "Upgrade", "Upgrade", "websocket"}, half...)...), 400, "Sec-WebSocket-Key")
 	}
 	r.fails(r.get("/v1/../responses", append(key, "Connection", "Upgrade", "Upgrade", "websocket")...), 400)
+
+	conn, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET /v1/responses HTTP/1.0\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n", r.addr, key[3])
+	if said, err := io.ReadAll(conn); err != nil || !strings.Contains(string(said), " 426 ") || !strings.Contains(string(said), "over HTTP/1.1") {
+		t.Errorf("over HTTP/1.0: %s %v", said, err)
+	}
 	uncalled(t, u)
 }
 

@@ -355,7 +355,7 @@ func TestChat(t *testing.T) {
 		{"SSE of an error where JSON was asked for", chatWhole, sseOf(`{"error":{"code":503,"message":"m"}}`), Erred, "-", erred(503, `{"error":{"code":503,"message":"m"}}`)},
 		{"SSE of nothing where JSON was asked for", chatWhole, ": ping\n\n", Erred, "-", nil},
 		{"NDJSON of a chat", chatStream, say(long) + "\n" + chunkOf("{}", `"stop"`) + "\n", Healthy, "", nil},
-		{"NDJSON where JSON was asked for", chatWhole, say(long) + "\n" + chunkOf("{}", `"stop"`) + "\n", Erred, "-", why("an event stream where JSON was asked for")},
+		{"NDJSON where JSON was asked for", chatWhole, say(long) + "\n" + chunkOf("{}", `"stop"`) + "\n", Erred, "-", why("several JSON documents where one was asked for")},
 		// llama.cpp's own completion.
 		{"llama.cpp", Want{Kind: Completions, Stream: true, MinChars: 10, Judged: true}, sseOf(`{"content":"Hi","stop":false}`, `{"content":"","stop":true,"timings":{"cache_n":3,"prompt_n":4,"predicted_n":5}}`), Healthy, "all", used(7, 5, 3, -1, -1)},
 		{"llama.cpp, limit", Want{Kind: Completions, Stream: true, MinChars: 10, Judged: true}, sseOf(`{"content":"","stop":true,"stop_type":"limit"}`), Healthy, "all", nil},

@@ -124,7 +124,7 @@ func (r *Reader) take(data []byte, at int64) {
 		r.let(at)
 	case r.unasked:
 		if ev.final {
-			r.fail(whyUnasked, nil, false)
+			r.fail(r.whyUnasked(), nil, false)
 		}
 	case r.chars >= r.want.MinChars, r.nontext,
 		ev.ending != endNone && (r.Started() || r.explained),
@@ -234,7 +234,13 @@ func (r *Reader) errorBody(raw, object []byte) *ErrorBody {
 	return e
 }
 
-const whyUnasked = "an event stream where JSON was asked for"
+// whyUnasked says what came where one JSON document was asked for.
+func (r *Reader) whyUnasked() string {
+	if r.format == NDJSON {
+		return "several JSON documents where one was asked for"
+	}
+	return "an event stream where JSON was asked for"
+}
 
 // conclude decides at the clean end of the body.
 func (r *Reader) conclude() {
@@ -270,7 +276,7 @@ func (r *Reader) conclude() {
 		}
 	}
 	if r.unasked {
-		r.fail(whyUnasked, nil, false)
+		r.fail(r.whyUnasked(), nil, false)
 		return
 	}
 	enough := complete || r.want.TerminalOptional && (r.format != Array || r.array.closed)
