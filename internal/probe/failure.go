@@ -108,8 +108,11 @@ type Failure struct {
 	// address, fails at TLS or does not answer in time. Whatever key or model had
 	// been asked for, it would have been the same.
 	Unreached bool
+	// Page says that a page of HTML came where JSON was due.
+	Page bool
 	// Ours says that this machine could not open a connection, for want of files, ports
-	// or memory, or that the request was none to be sent: no upstream is to blame.
+	// or memory, that the request was none to be sent, or that it may have asked for what
+	// there is not: no upstream is to blame.
 	Ours bool
 	// Unsendable says the latter: sent again it would only be refused again.
 	Unsendable bool

@@ -242,6 +242,7 @@ func (x *Exchange) sick() *Failure {
 		f.Status = x.Status
 	} else {
 		if x.reader.Open().Format == wire.HTML {
+			f.Page = true
 			x.readPage()
 		}
 		f.Body = x.readable()

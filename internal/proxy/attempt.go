@@ -18,6 +18,7 @@ import (
 	"understudy/internal/h1"
 	"understudy/internal/probe"
 	"understudy/internal/route"
+	"understudy/internal/wire"
 )
 
 // An identity is what a candidate adds to a request on the way out: its credential
@@ -257,7 +258,13 @@ func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *sea
 	if at.learn != nil {
 		ask.Want.Seen = at.learn.seen
 	}
-	return probe.Judge(clock, resp, &ask, &at.budget)
+	x, f := probe.Judge(clock, resp, &ask, &at.budget)
+	if f != nil && (f.Page || f.Status == http.StatusNotImplemented) && !wire.TakesModel(req.method, req.path) {
+		// Relays answer a path that they do not have with their web page: whoever asks for
+		// one would have everybody's upstreams frozen.
+		f.Ours = true
+	}
+	return x, f
 }
 
 // failed ends an attempt that got no answer. One whose request was none to be sent is

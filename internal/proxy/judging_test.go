@@ -140,6 +140,40 @@ func TestWhichEndpointsAreJudged(t *testing.T) {
 	}
 }
 
+// Who asks for a path that there is not, as a client with a wrong base URL does, gets the
+// web page of whoever has none, or 501: the next one is tried, and nobody is to blame.
+func TestAWrongPathFreezesNobody(t *testing.T) {
+	strange := func(w *drill.Wire, q drill.Request, n int) {
+		switch {
+		case q.Method == "PURGE":
+			refusal(501, `{"error":{"message":"Unsupported method"}}`)(w, q, n)
+		case strings.HasSuffix(q.Target, "/chat/completions"):
+			page("application/json", okChat)(w, q, n)
+		default:
+			page("text/html", challenge)(w, q, n)
+		}
+	}
+	for _, cfg := range []func(string, ...string) string{over, pool} {
+		a, b := play(t, strange), play(t, strange)
+		r := newRig(t, cfg("rules: []", a.URL(), b.URL()))
+		for range 6 {
+			r.fails(r.post("/v1/whatever", `{"model":"vm"}`), 502, "HTML")
+			r.send(drill.Query{Method: "PURGE", Path: "/v1/whatever", Body: []byte(`{"model":"vm"}`)}) // the pool passes 501 on
+		}
+		if a.Count() < 6 || b.Count() < 6 || a.Count()+b.Count() < 18 || r.frozen() != 0 {
+			t.Errorf("%d and %d calls, %d frozen", a.Count(), b.Count(), r.frozen())
+		}
+		r.is(r.post("/v1/chat/completions", `{"model":"vm"}`), 200, okChat)
+		// Where it is a model that is asked, a page is a failure like any other.
+		for range 6 {
+			r.post("/v1/embeddings", `{"model":"vm"}`)
+		}
+		if r.frozen() == 0 {
+			t.Error("nobody is frozen for a page in the place of embeddings")
+		}
+	}
+}
+
 // All other endpoints are judged by their status, by HTML where JSON was due and, for
 // POST, by a top-level error; never by what they lack.
 func TestOtherEndpointsAreNotJudgedByWhatTheyLack(t *testing.T) {
