@@ -177,6 +177,30 @@ func TestCompleteTellsThatItHolds(t *testing.T) {
 	}
 }
 
+// A byte order mark is the upstream's to send, at the beginning of the stream; behind a
+// comment of ours it would be a part of the first event.
+func TestNoByteOrderMarkBehindOurComments(t *testing.T) {
+	const mark = "\ufeff"
+	for held, want := range map[time.Duration]string{10 * time.Second: mark, 20 * time.Second: holding} {
+		inBubble(t, held.String(), func(t *testing.T) {
+			s := newScene(t, delivered(1, complete, ""))
+			s.play("u1", func(w *drill.Wire, _ drill.Request, _ int) {
+				w.Head(200, drill.Chunked, "Content-Type", sseType)
+				for _, b := range []byte(mark) {
+					w.Chunk([]byte{b})
+				}
+				w.Chunk([]byte(said("the first words")))
+				w.Pause(held)
+				w.Chunk([]byte(said(mark) + finish("stop") + done))
+				w.End()
+			})
+			if got := s.hi(); got.body != want+said("the first words")+said(mark)+finish("stop")+done || got.err != nil {
+				t.Errorf("client got %q, %v", got.body, got.err)
+			}
+		})
+	}
+}
+
 // Nothing goes out early before bytes of an event stream are held: an upstream that
 // is silent can still be followed by any answer.
 func TestCompleteSaysNothingBeforeItHolds(t *testing.T) {

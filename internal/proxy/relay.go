@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -46,7 +47,11 @@ func relay(ctx context.Context, w http.ResponseWriter, x *probe.Exchange, d deli
 		w.WriteHeader(x.Status)
 	}
 	out := clientWriter{to: takerOf(w), idle: d.writeIdle}
-	err = x.SendHeld(out.pieces)
+	held := out.pieces
+	if d.begun {
+		held = unmarked(held)
+	}
+	err = x.SendHeld(held)
 	if err == nil && (!x.Done() || x.Ending() == probe.Broken || len(x.Trailer()) > 0) {
 		// Flushed, a body has no length that net/http would work out, and so room
 		// for trailers.
@@ -148,6 +153,19 @@ func (o *clientWriter) pieces(b []byte) error {
 		b = b[len(piece):]
 	}
 	return nil
+}
+
+// unmarked sends what was held without the byte order mark at its beginning: behind a
+// comment of ours it is no longer at the beginning of the stream.
+func unmarked(to func([]byte) error) func([]byte) error {
+	begun := false
+	return func(b []byte) error {
+		if !begun {
+			begun = true
+			b = bytes.TrimPrefix(b, []byte(wire.ByteOrderMark))
+		}
+		return to(b)
+	}
 }
 
 // switchOver takes the client's connection out of HTTP, as the upstream's has been:

@@ -63,7 +63,7 @@ type complaint struct {
 // read reads a body: a document, one that others follow, an array of documents, a
 // stream's lines, or text.
 func (c *complaint) read(body []byte) {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte(byteOrderMark)))
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte(ByteOrderMark)))
 	if len(body) == 0 {
 		return
 	}

@@ -12,7 +12,9 @@ type start struct {
 	markup []byte
 }
 
-const byteOrderMark = "\xef\xbb\xbf"
+// ByteOrderMark may stand at the very beginning of an answer, and nowhere else: who reads
+// events takes it for a part of a field's name there.
+const ByteOrderMark = "\xef\xbb\xbf"
 
 // The first bytes of compressed bodies, as the vendors of HTTP codings define them:
 // gzip (RFC 1952) and zstd (RFC 8878). Brotli and deflate have no mark.
@@ -41,10 +43,10 @@ func (r *Reader) begin(p []byte) int {
 				r.beginOther(s.magic, at)
 			}
 			return i
-		case s.bom < 3 && at == int64(s.bom) && c == byteOrderMark[s.bom]:
+		case s.bom < 3 && at == int64(s.bom) && c == ByteOrderMark[s.bom]:
 			s.bom++
 		case s.bom > 0 && s.bom < 3: // it was none
-			r.beginOther(byteOrderMark[0], at)
+			r.beginOther(ByteOrderMark[0], at)
 			return i
 		case c == '\n' || c == '\r':
 			s.indent = false
@@ -102,7 +104,7 @@ func (r *Reader) beginOther(c byte, at int64) {
 	default:
 		r.format = JSON
 		r.doc.scalar = true
-		if c == zstdMark[0] || c == gzipMark[0] || c == byteOrderMark[0] {
+		if c == zstdMark[0] || c == gzipMark[0] || c == ByteOrderMark[0] {
 			r.doc.body = append(r.doc.body, c) // it was read already
 		}
 	}
