@@ -128,7 +128,7 @@ func (x *Exchange) Next() ([]byte, error) {
 	if x.pending != nil {
 		return nil, x.finish(x.pending)
 	}
-	behind := x.reader != nil && x.reader.Terminal()
+	behind := x.reader != nil && x.reader.Finished()
 	var began time.Time
 	if behind {
 		began = time.Now()
@@ -153,7 +153,8 @@ func (x *Exchange) Next() ([]byte, error) {
 
 // lingers says that an upstream has gone on for too long, behind what may end its answer,
 // with what is no event: for as long, in all, as it may be silent. Pings would keep the
-// client for ever. Some say in every event that it ends, which is not the end then.
+// client for ever. Some say in every event that it ends, which is not the end then. Where
+// the time is up in the middle of a ping, that may end first.
 func (x *Exchange) lingers(more time.Duration) bool {
 	if n := x.reader.Events(); n != x.events {
 		x.events, x.behind = n, 0
@@ -161,7 +162,7 @@ func (x *Exchange) lingers(more time.Duration) bool {
 	}
 	x.behind += more
 	idle := x.clock.idle()
-	return idle > 0 && x.behind > idle
+	return idle > 0 && (x.behind > idle && x.reader.Terminal() || x.behind > 2*idle)
 }
 
 // take lets the reader see decoded bytes.
@@ -201,8 +202,8 @@ func (x *Exchange) finish(err error) error {
 
 func (x *Exchange) judgeEnd(err error) Ending {
 	if err != io.EOF {
-		// What breaks behind the terminal event takes nothing away, unless the
-		// client was told a length and would wait for it.
+		// What breaks behind the end takes nothing away, unless the client was told a
+		// length and would wait for it.
 		if x.reader != nil && x.reader.Terminal() && x.Header.Get("Content-Length") == "" {
 			return Whole
 		}
@@ -215,9 +216,14 @@ func (x *Exchange) judgeEnd(err error) Ending {
 		}
 		return Whole
 	}
+	last := x.reader.Finished() && !x.reader.Over()
 	x.reader.End()
-	if x.cutInside() {
+	switch {
+	case x.cutInside():
 		x.err = unfinished("the connection ended inside of a JSON document")
+		return Broken
+	case last && x.reader.Cut() && x.untilClose():
+		x.err = unfinished("the connection ended inside of an event")
 		return Broken
 	}
 	switch {

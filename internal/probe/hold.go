@@ -20,14 +20,15 @@ func (x *Exchange) complete(out []byte, err error, d *Delivery) (*Failure, bool)
 		x.proved = true
 		x.prove(d)
 	}
-	if x.proved && x.mute(d.Mute, time.Now()) && err == nil {
+	mute := x.mute(d.Mute, time.Now())
+	if x.proved && mute && err == nil && !x.reader.Terminal() {
 		x.clock.Cancel(ErrBudget)
 		return x.broke(ErrBudget), false
 	}
 	switch {
 	case x.reader.Verdict() == wire.Erred:
 		return x.sick(), false
-	case healthy && (x.reader.Terminal() || x.reader.Unknown() || d.Limit > 0 && x.held.len() >= d.Limit):
+	case healthy && (x.over(err != nil || mute) || x.reader.Unknown() || d.Limit > 0 && x.held.len() >= d.Limit):
 		return nil, x.release(err)
 	case err == io.EOF:
 		return x.ended()
@@ -37,12 +38,18 @@ func (x *Exchange) complete(out []byte, err error, d *Delivery) (*Failure, bool)
 	return nil, false
 }
 
+// over says whether an answer that is held has ended. A finish reason is its end only
+// where nothing more comes: some are followed by more words.
+func (x *Exchange) over(last bool) bool {
+	return x.reader.Over() || last && x.reader.Terminal()
+}
+
 // mute says whether an answer has shown no event for so long.
 func (x *Exchange) mute(most time.Duration, now time.Time) bool {
 	if n := x.reader.Events(); n != x.events || x.spoke.IsZero() {
 		x.events, x.spoke = n, now
 	}
-	return most > 0 && now.Sub(x.spoke) > most && !x.reader.Terminal()
+	return most > 0 && now.Sub(x.spoke) > most
 }
 
 // prove notes that the answer is good and is only held for longer.
@@ -73,7 +80,7 @@ func (x *Exchange) window(d *Delivery) (*Failure, bool) {
 		switch {
 		case x.reader.Verdict() == wire.Erred:
 			return x.sick(), false
-		case err == nil && (x.reader.Terminal() || x.full || d.Limit > 0 && x.held.len() >= d.Limit):
+		case err == nil && (x.reader.Over() || x.full || d.Limit > 0 && x.held.len() >= d.Limit):
 			return nil, x.release(nil)
 		case err == io.EOF:
 			return x.ended()

@@ -174,7 +174,7 @@ func (x *Exchange) read(hold int64, d *Delivery) (_ *Failure, done bool) {
 		return x.complete(out, err, d)
 	}
 	if _, ok := x.reader.Release(); ok {
-		if d.Window > 0 && err == nil && !x.reader.Terminal() && x.reader.Verdict() != wire.Erred {
+		if d.Window > 0 && err == nil && !x.reader.Over() && x.reader.Verdict() != wire.Erred {
 			return x.window(d)
 		}
 		return nil, x.release(err)

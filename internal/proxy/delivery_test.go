@@ -546,7 +546,7 @@ func TestCompleteToASlowClient(t *testing.T) {
 
 // Delivery window holds an answer for its time after it has proved good: a break
 // within it fails over unseen, one behind it breaks the answer off, and one that is
-// whole before goes out at once.
+// whole before goes out at once: with [DONE], as words may follow a finish reason.
 func TestWindow(t *testing.T) {
 	broken := func(after time.Duration, how drill.Ending) drill.Script {
 		return func(w *drill.Wire, _ drill.Request, _ int) {
@@ -604,7 +604,7 @@ func TestWindow(t *testing.T) {
 		s.play("u2", sayPong)
 		got := s.hi()
 		s.from(got, "u1")
-		equal(t, "first byte", got.at[0], second)
+		equal(t, "first byte", got.at[0], 2*second)
 		equal(t, "took", got.took, 2*second)
 	})
 	inBubble(t, "a long one", func(t *testing.T) {

@@ -449,7 +449,6 @@ func TestAStreamThatLosesAChoiceIsBroken(t *testing.T) {
 			cut := play(t, func(w *drill.Wire, _ drill.Request, _ int) {
 				w.Head(200, drill.Chunked, "Content-Type", sseType)
 				w.Chunk([]byte(first))
-				w.Chunk([]byte(second[:30]))
 				end(w)
 			})
 			well := play(t, func(w *drill.Wire, _ drill.Request, _ int) {

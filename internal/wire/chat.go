@@ -1,16 +1,11 @@
 package wire
 
-import (
-	"bytes"
-	"math/bits"
-)
+import "bytes"
 
 // chat reads OpenAI's chat and legacy completions, whole or in chunks, and what the
 // many servers that speak it add to it. Shapes: OpenAI's SDKs (types/chat) and the
 // vendors' own documentation.
-type chat struct {
-	begun, done uint64 // by index: choices that had content, choices that finished
-}
+type chat struct{ choices }
 
 func (d *chat) read(raw []byte, ev *event) {
 	for c := jsonIn(raw); c.next(); {
@@ -52,19 +47,18 @@ func (d *chat) read(raw []byte, ev *event) {
 		}
 	}
 	ev.settle(raw)
-	ev.partial, ev.finished = d.begun&^d.done != 0, bits.OnesCount64(d.done)
+	d.tell(ev)
 }
 
 func (d *chat) choice(raw []byte, ev *event) {
 	var message, delta []byte
 	index, finish := uint64(1), finishNone
-	chars, nontext := ev.chars, ev.nontext
+	chars, nontext, piece := ev.chars, ev.nontext, ev.piece
+	ev.nontext, ev.piece = false, false // so that they tell of this choice
 	for c := jsonIn(raw); c.next(); {
 		switch string(c.key) {
 		case `"index"`:
-			if n, ok := jsonInt(c.value); ok && n >= 0 && n < 64 {
-				index = 1 << n
-			}
+			index = choiceBit(c.value)
 		case `"delta"`:
 			delta = c.value
 		case `"message"`:
@@ -86,9 +80,12 @@ func (d *chat) choice(raw []byte, ev *event) {
 	} else {
 		chatMessage(message, ev)
 	}
-	if ev.chars > chars || ev.nontext && !nontext {
-		d.begun |= index
+	if ev.chars > chars || ev.nontext {
+		d.said(index, ev)
+	} else if ev.piece {
+		ev.resumed = ev.resumed || d.done&index != 0
 	}
+	ev.nontext, ev.piece = ev.nontext || nontext, ev.piece || piece
 	switch finish {
 	case finishNone:
 		return
@@ -113,11 +110,12 @@ func chatMessage(raw []byte, ev *event) {
 			ev.say(c.value)
 		case `"tool_calls"`:
 			for t := jsonIn(c.value); t.next(); {
-				ev.nontext = ev.nontext || namedCall(t.value)
+				named, piece := toolCall(t.value)
+				ev.nontext, ev.piece = ev.nontext || named, ev.piece || piece
 			}
 		case `"function_call"`:
-			name, _ := jsonField(c.value, "name")
-			ev.nontext = ev.nontext || jsonTruthy(name)
+			named, piece := calledFunction(c.value)
+			ev.nontext, ev.piece = ev.nontext || named, ev.piece || piece
 		case `"audio"`:
 			data, _ := jsonField(c.value, "data")
 			ev.nontext = ev.nontext || jsonTruthy(data)
@@ -163,21 +161,32 @@ func chatContent(raw []byte, ev *event) {
 	}
 }
 
-// namedCall says that a tool call has an id or a name: arguments may never come.
-func namedCall(raw []byte) bool {
+// toolCall reads a tool call. It is named if it has an id or a name, which proves health,
+// as arguments may never come; a piece of it is a part of its arguments.
+func toolCall(raw []byte) (named, piece bool) {
 	for c := jsonIn(raw); c.next(); {
 		switch string(c.key) {
 		case `"id"`:
-			if jsonTruthy(c.value) {
-				return true
-			}
+			named = named || jsonTruthy(c.value)
 		case `"function"`, `"custom"`:
-			if name, _ := jsonField(c.value, "name"); jsonTruthy(name) {
-				return true
-			}
+			n, p := calledFunction(c.value)
+			named, piece = named || n, piece || p
 		}
 	}
-	return false
+	return named, piece
+}
+
+// calledFunction reads what a tool call says of its function.
+func calledFunction(raw []byte) (named, piece bool) {
+	for c := jsonIn(raw); c.next(); {
+		switch string(c.key) {
+		case `"name"`:
+			named = jsonTruthy(c.value)
+		case `"arguments"`, `"input"`:
+			piece = jsonTruthy(c.value)
+		}
+	}
+	return named, piece
 }
 
 type finish uint8

@@ -26,6 +26,9 @@ type echo struct {
 // A hole is where the one event may differ from the other: a string, with its quotes.
 type hole struct{ from, to int }
 
+// forget has the next event read anew.
+func (e *echo) forget() { e.last = e.last[:0] }
+
 // remember keeps an event that was read, if it told of one text and of nothing else. A
 // dialect's state after such an event is its state before the next: reading it again
 // changes nothing.

@@ -26,6 +26,8 @@ type event struct {
 	final    bool   // nothing belongs behind it
 	partial  bool   // other choices of the answer are still open
 	finished int    // choices that have ended
+	piece    bool   // content that proves nothing by itself: a piece of a tool's arguments
+	resumed  bool   // a choice that had ended goes on
 	known    bool   // it belongs to the dialect
 	neutral  bool   // it belongs to none, but is no sign of another dialect either
 	failed   bool   // it is an error

@@ -248,6 +248,11 @@ func (s *sse) end(r *Reader, at int64) {
 	s.reset()
 }
 
+// inside says that an event has begun and not ended.
+func (s *sse) inside() bool {
+	return s.open || s.nesting.depth > 0 || s.begun && s.line != sseIgnored
+}
+
 // framing says what has to be closed before an event can be appended.
 func (s *sse) framing() Framing {
 	open := s.open || s.nesting.depth > 0

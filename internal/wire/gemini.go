@@ -1,12 +1,8 @@
 package wire
 
-import "math/bits"
-
 // gemini reads Gemini's generateContent, whole or in pieces, and Code Assist's
 // envelope around it. Shapes: Google's go-genai and js-genai.
-type gemini struct {
-	begun, done uint64 // by index: candidates that had content, candidates that finished
-}
+type gemini struct{ choices }
 
 func (d *gemini) read(raw []byte, ev *event) {
 	finished, blocked := geminiNone, false
@@ -47,9 +43,9 @@ func (d *gemini) read(raw []byte, ev *event) {
 		// before it, it ends nothing.
 		ev.end(endPlain)
 	}
-	ev.partial, ev.finished = d.begun&^d.done != 0, bits.OnesCount64(d.done)
+	d.tell(ev)
 	if blocked { // the prompt, and with it all that would have answered it
-		ev.finished = 64
+		ev.finished = manyChoices
 	}
 }
 
@@ -66,12 +62,11 @@ const (
 func (d *gemini) candidate(raw []byte, ev *event) geminiFinish {
 	f, index := geminiNone, uint64(1)
 	chars, nontext := ev.chars, ev.nontext
+	ev.nontext = false // so that it tells of this candidate
 	for c := jsonIn(raw); c.next(); {
 		switch string(c.key) {
 		case `"index"`: // left out where it is 0
-			if n, ok := jsonInt(c.value); ok && n >= 0 && n < 64 {
-				index = 1 << n
-			}
+			index = choiceBit(c.value)
 		case `"content"`:
 			parts, _ := jsonField(c.value, "parts")
 			for p := jsonIn(parts); p.next(); {
@@ -89,9 +84,10 @@ func (d *gemini) candidate(raw []byte, ev *event) geminiFinish {
 			}
 		}
 	}
-	if ev.chars > chars || ev.nontext && !nontext {
-		d.begun |= index
+	if ev.chars > chars || ev.nontext {
+		d.said(index, ev)
 	}
+	ev.nontext = ev.nontext || nontext
 	if f != geminiNone && d.begun&index != 0 || f == geminiExplained {
 		d.done |= index
 	}

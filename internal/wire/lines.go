@@ -57,6 +57,9 @@ func (l *lines) end(r *Reader, at int64) {
 	l.line = nil
 }
 
+// inside says that a line has begun and not ended.
+func (l *lines) inside() bool { return l.over || len(bytes.TrimSpace(l.line)) > 0 }
+
 func (l *lines) framing() Framing {
 	f := Framing{Format: NDJSON, Appendable: true, Inside: len(l.line) > 0 || l.over}
 	if f.Inside {

@@ -75,6 +75,8 @@ type Reader struct {
 	partial   bool // but other choices are still open
 	finished  int  // choices that have ended
 	all       bool // nothing belongs behind what was read
+	resumed   bool // it went on behind an end
+	cut       bool // the body ended inside of an event that nobody can read
 	explained bool
 	reason    bool
 	known     bool // an event of the dialect was read
@@ -216,17 +218,54 @@ func (r *Reader) Verdict() Verdict { return r.verdict }
 // status, and so may be passed on when there is nothing better.
 func (r *Reader) WellFormed() bool { return r.reason }
 
-// Terminal says that the dialect's success terminal was read, or a JSON document to
-// its end: a break behind it takes nothing away. Of several answers that were asked for at
-// once, all have ended.
+// Terminal says that the answer is finished and no event has begun behind its end, or
+// nothing belongs there: a break takes nothing away.
 func (r *Reader) Terminal() bool {
+	return r.Finished() && (r.Over() || !r.inside())
+}
+
+// Finished says that the dialect's success terminal was read, or a JSON document to its
+// end. Of several answers that were asked for at once, all have ended. A finish reason
+// counts as long as the upstream never went on behind one: some say in every event that
+// it is the last.
+func (r *Reader) Finished() bool {
+	return r.Over() || r.inEvents() && r.ended && !r.partial && !r.resumed && r.choicesEnded() && !r.failed
+}
+
+// Over says that the answer has ended by what nothing belongs behind: not by a finish
+// reason, but by the dialect's last event, or the end of the document or array.
+func (r *Reader) Over() bool {
 	switch r.format {
 	case JSON:
 		return r.doc.end != 0 && !r.failed
 	case Array:
 		return r.ended && !r.partial && r.array.closed && !r.failed
 	}
-	return r.ended && !r.partial && (r.all || r.want.Choices < 2 || r.finished >= r.want.Choices) && !r.failed
+	return r.ended && !r.partial && r.all && !r.failed
+}
+
+// Cut says that the body ended, cleanly, inside of an event that nobody can read.
+func (r *Reader) Cut() bool { return r.cut }
+
+// inEvents says that the body's own end is no part of the answer.
+func (r *Reader) inEvents() bool { return r.format != JSON && r.format != Array }
+
+// choicesEnded says that as many answers have ended as were asked for.
+func (r *Reader) choicesEnded() bool {
+	return r.want.Choices < 2 || r.finished >= r.want.Choices
+}
+
+// inside says that an event has begun and not ended; a comment is none.
+func (r *Reader) inside() bool {
+	switch {
+	case r.concluded:
+		return false
+	case r.format == SSE:
+		return r.sse.inside()
+	case r.format == NDJSON:
+		return r.lines.inside()
+	}
+	return false
 }
 
 // Started says that there was content.

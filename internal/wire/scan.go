@@ -188,7 +188,7 @@ func (d *Doc) Bool(key string) (value, ok bool) {
 }
 
 // Choices is how many answers the body asks for at once: n, or Gemini's candidateCount; 1
-// where it names no number, and 64 at most.
+// where it names no number. All numbers beyond 64 are one, which is larger.
 func (d *Doc) Choices() int {
 	raw, ok := d.Raw("n")
 	if !ok {
@@ -198,7 +198,7 @@ func (d *Doc) Choices() int {
 		raw, ok = d.Raw("generation_config", "candidate_count")
 	}
 	if n, is := jsonInt(raw); ok && is {
-		return int(min(max(n, 1), 64))
+		return int(min(max(n, 1), manyChoices))
 	}
 	return 1
 }

@@ -32,9 +32,11 @@ func (r *Reader) event(name, data []byte, at int64, dispatched bool) {
 		switch {
 		case string(name) == "error" && r.errors():
 			r.fail("an error event in the stream", r.errorBody(data, nil), true)
-		case dispatched && r.want.Judged:
+		case !dispatched:
+			r.cut = true
+		case r.want.Judged:
 			r.garbage()
-		case dispatched:
+		default:
 			r.let(at)
 		}
 		return
@@ -108,9 +110,15 @@ func (r *Reader) take(data []byte, at int64) {
 	if !ev.known && !ev.neutral {
 		r.strangers++
 	}
+	if ev.content() || ev.piece {
+		r.goOn(ev.resumed)
+	}
 	r.chars += ev.chars
 	r.nontext = r.nontext || ev.nontext
-	r.ended = r.ended || ev.ending != endNone
+	if ev.ending != endNone {
+		r.ended = true
+		r.echo.forget() // what it tells of choices is no longer so
+	}
 	r.partial, r.finished = ev.partial, max(r.finished, ev.finished)
 	r.all = r.all || ev.final
 	r.explained = r.explained || ev.ending == endExplained
@@ -132,6 +140,14 @@ func (r *Reader) take(data []byte, at int64) {
 		r.let(at)
 	case ev.final && !r.released:
 		r.verdict, r.why = Empty, r.silence()
+	}
+}
+
+// goOn notes content, or what may be some; again says that it is of a choice that had
+// ended. Behind an end it shows that the end was none.
+func (r *Reader) goOn(again bool) {
+	if again || r.all || r.ended && !r.partial && r.choicesEnded() {
+		r.resumed, r.all = true, false
 	}
 }
 
@@ -203,6 +219,7 @@ func (r *Reader) garbage() {
 // overlong is an event too long to be read, which ends at offset at: it proves at
 // least that the upstream is talking.
 func (r *Reader) overlong(at int64) {
+	r.goOn(false)
 	r.nontext, r.unread = true, true
 	if !r.failed && !r.unasked {
 		r.let(at)
