@@ -178,7 +178,7 @@ func (q *request) scan(s *Snapshot) *answer {
 		}
 	}
 	if q.stream = q.wantsStream(); q.stream && q.doc != nil && (q.endpoint.Generation || q.endpoint.Kind == wire.Images) {
-		q.choices = q.doc.Choices()
+		q.choices = q.doc.Choices(q.endpoint.Kind)
 	}
 	return nil
 }

@@ -221,3 +221,33 @@ func TestHalfAPingBehindTheEndBreaksNothing(t *testing.T) {
 		}
 	})
 }
+
+// Legacy completions give an answer to each prompt: one that is missing where the stream
+// breaks was lost.
+func TestAStreamThatLosesAPromptIsBroken(t *testing.T) {
+	one := func(index string) string {
+		return data(`{"object":"text_completion","choices":[{"index":` + index + `,"text":"hello there","finish_reason":"stop"}]}`)
+	}
+	for body, whole := range map[string]bool{`"prompt":["a","b"]`: false, `"prompt":[[1,2],[3]]`: false, `"prompt":[1,2]`: true, `"prompt":"a"`: true, `"prompt":"a","n":2`: false} {
+		for _, delivery := range []string{"stream", "complete"} {
+			inBubble(t, body+delivery, func(t *testing.T) {
+				s := newScene(t, delivered(2, "delivery: "+delivery, ""))
+				s.play("u1", func(w *drill.Wire, _ drill.Request, _ int) {
+					w.Head(200, drill.Chunked, "Content-Type", sseType)
+					w.Chunk([]byte(one("0")))
+					w.Pause(time.Second)
+					w.Reset()
+				})
+				s.play("u2", page(sseType, one("0")+one("1")+done))
+				got := s.ask("POST", "/v1/completions", `{"model":"vm","stream":true,`+body+`}`)
+				want := one("0")
+				if !whole && delivery == "complete" {
+					want += one("1") + done
+				}
+				if got.body != want || (got.err == nil) != (whole || delivery == "complete") {
+					t.Errorf("client got %q, %v", brief(got.body), got.err)
+				}
+			})
+		}
+	}
+}

@@ -64,9 +64,45 @@ func TestHowManyAnswersAreAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := d.Choices(); got != want {
+		if got := d.Choices(Chat); got != want {
 			t.Errorf("%s: %d, want %d", body, got, want)
 		}
+	}
+}
+
+// Legacy completions give n answers to each of their prompts. A prompt is a text or a list of
+// tokens, and a list of numbers so one prompt.
+func TestHowManyPromptsAreAnswered(t *testing.T) {
+	for body, want := range map[string]int{
+		`{"prompt":"a"}`: 1, `{"prompt":["a"]}`: 1, `{"prompt":["a","b"]}`: 2, `{"prompt":["a","b","c"],"n":2}`: 6, `{"n":3,"prompt":"a"}`: 3,
+		`{"prompt":[1,2,3]}`: 1, `{"prompt":[-1,2]}`: 1, `{"prompt":[[1,2],[3]]}`: 2, `{"prompt":[[1,2]]}`: 1, `{"prompt":[[],["a"]],"best_of":9}`: 2,
+		`{"prompt":[]}`: 1, `{"prompt":null}`: 1, `{}`: 1, `{"prompt":{"a":1}}`: 1, `{"\u0070rompt":["a","b"]}`: 2, `{"prompt":"a","prompt":["a","b"]}`: 2,
+		`{"prompt":["a","b"],"n":1000000}`: 65, `{"prompt":[` + strings.Repeat(`"a",`, 99) + `"a"]}`: 65, `{"prompt":[` + strings.Repeat(`"a",`, 31) + `"a"],"n":2}`: 64,
+	} {
+		d, err := Scan([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Choices(Completions); got != want {
+			t.Errorf("%s: %d, want %d", body, got, want)
+		}
+		if got := d.Choices(Chat); got != int(d.answers()) {
+			t.Errorf("%s: a chat has %d", body, got)
+		}
+	}
+}
+
+// So many answers that they cannot be told apart are ended by the dialect's own end alone.
+func TestManyChoicesEndWithTheStream(t *testing.T) {
+	r := NewReader(Want{Kind: Completions, Stream: true, Judged: true, Choices: manyChoices})
+	for i := range 100 {
+		r.Feed(fmt.Appendf(nil, `data: {"choices":[{"index":%d,"text":"hello","finish_reason":"stop"}]}`+"\n\n", i))
+		if r.Terminal() {
+			t.Fatalf("terminal behind %d of them", i+1)
+		}
+	}
+	if r.Feed([]byte("data: [DONE]\n\n")); !r.Terminal() {
+		t.Error("not terminal behind all of them")
 	}
 }
 

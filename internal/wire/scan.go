@@ -187,9 +187,19 @@ func (d *Doc) Bool(key string) (value, ok bool) {
 	return false, false
 }
 
-// Choices is how many answers the body asks for at once: n, or Gemini's candidateCount; 1
-// where it names no number. All numbers beyond 64 are one, which is larger.
-func (d *Doc) Choices() int {
+// Choices is how many answers the body asks an endpoint of that kind for at once: n, or
+// Gemini's candidateCount, and legacy completions for each of their prompts; 1 where it names
+// no number. All numbers beyond 64 are one, which is larger.
+func (d *Doc) Choices(k Kind) int {
+	n := d.answers()
+	if k == Completions {
+		n *= d.prompts()
+	}
+	return int(min(n, manyChoices))
+}
+
+// answers is how many answers are asked for to one prompt.
+func (d *Doc) answers() int64 {
 	raw, ok := d.Raw("n")
 	if !ok {
 		raw, ok = d.Raw("generationConfig", "candidateCount")
@@ -198,9 +208,24 @@ func (d *Doc) Choices() int {
 		raw, ok = d.Raw("generation_config", "candidate_count")
 	}
 	if n, is := jsonInt(raw); ok && is {
-		return int(min(max(n, 1), manyChoices))
+		return min(max(n, 1), manyChoices)
 	}
 	return 1
+}
+
+// prompts is how many prompts a body of legacy completions holds: one is a text or a list
+// of tokens.
+func (d *Doc) prompts() (n int64) {
+	raw, _ := d.Raw("prompt")
+	if d.boundary != "" || jsonKind(raw) != '[' {
+		return 1
+	}
+	for c := jsonIn(raw); n < manyChoices && c.next(); n++ {
+		if k := jsonKind(c.value); k == '-' || '0' <= k && k <= '9' {
+			return 1
+		}
+	}
+	return max(n, 1)
 }
 
 // String returns the decoded string at a path of object keys, the last member
