@@ -30,12 +30,13 @@ type shelf struct {
 	mu     sync.Mutex
 	spare  map[int][]*memory // by class, the one used last at the end
 	bytes  int64             // of them
+	extra  *memory           // the last one for which there was no room
 	before bool              // the collector's next coming is waited for
 }
 
 const (
-	// shelfBytes bounds what is kept for nobody. The collector lets the heap grow to five
-	// times what is kept, this included.
+	// shelfBytes bounds what is kept for nobody, but for one memory more, of whatever size:
+	// made anew for each request, a body of 32 MiB costs five times what reading it does.
 	shelfBytes = 10 << 20
 	// shelfTime is how long a memory is kept for nobody; the collector's coming is when
 	// that is looked at, every two minutes at least.
@@ -50,7 +51,12 @@ func (s *shelf) take(class int) *memory {
 	defer s.mu.Unlock()
 	kept := s.spare[class]
 	if len(kept) == 0 {
-		return nil
+		m := s.extra
+		if m == nil || m.class != class {
+			return nil
+		}
+		s.extra = nil
+		return m
 	}
 	m := kept[len(kept)-1]
 	kept[len(kept)-1] = nil
@@ -59,19 +65,21 @@ func (s *shelf) take(class int) *memory {
 	return m
 }
 
-// put keeps a memory, if there is room.
+// put keeps a memory: where there is no room, in the place of the last one for which there
+// was none.
 func (s *shelf) put(m *memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bytes+int64(len(m.bytes)) > shelfBytes {
-		return
-	}
-	if s.spare == nil {
-		s.spare = map[int][]*memory{}
-	}
 	m.since = time.Now()
-	s.spare[m.class] = append(s.spare[m.class], m)
-	s.bytes += int64(len(m.bytes))
+	if s.bytes+int64(len(m.bytes)) > shelfBytes {
+		s.extra = m
+	} else {
+		if s.spare == nil {
+			s.spare = map[int][]*memory{}
+		}
+		s.spare[m.class] = append(s.spare[m.class], m)
+		s.bytes += int64(len(m.bytes))
+	}
 	if !s.before {
 		s.before = true
 		s.await()
@@ -101,7 +109,10 @@ func (s *shelf) clear(now time.Time) {
 			s.spare[class] = kept
 		}
 	}
-	if s.before = len(s.spare) > 0; s.before {
+	if s.extra != nil && now.Sub(s.extra.since) >= shelfTime {
+		s.extra = nil
+	}
+	if s.before = len(s.spare) > 0 || s.extra != nil; s.before {
 		s.await()
 	}
 }

@@ -77,16 +77,18 @@ func TestTheShelfLetsGoWhatNobodyNeeds(t *testing.T) {
 		s.put(&memory{bytes: make([]byte, 1000), class: 7})
 	}
 	s.put(&memory{bytes: make([]byte, 2000), class: 8})
-	s.put(&memory{bytes: make([]byte, shelfBytes), class: 9}) // too large beside the others
-	if s.take(9) != nil || s.take(8) == nil || s.bytes != 3000 {
+	s.put(&memory{bytes: make([]byte, shelfBytes), class: 9})    // too large beside the others,
+	s.put(&memory{bytes: make([]byte, 5*shelfBytes), class: 10}) // and one of those is kept
+	if s.take(9) != nil || s.take(10) == nil || s.take(10) != nil || s.take(8) == nil || s.bytes != 3000 {
 		t.Errorf("%d bytes: %v", s.bytes, s.spare)
 	}
+	s.put(&memory{bytes: make([]byte, 5*shelfBytes), class: 10})
 	s.clear(now.Add(shelfTime / 2))
 	if s.bytes != 3000 {
 		t.Errorf("%d bytes are left too early", s.bytes)
 	}
 	s.clear(now.Add(2 * shelfTime))
-	if s.bytes != 0 || len(s.spare) != 0 || s.take(7) != nil {
+	if s.bytes != 0 || len(s.spare) != 0 || s.take(7) != nil || s.take(10) != nil {
 		t.Errorf("%d bytes are left", s.bytes)
 	}
 	s.put(&memory{bytes: make([]byte, 10), class: 1})
