@@ -235,11 +235,11 @@ func (r *Restored) check(m Masked) {
 func (r *Restored) exposed(m Masked) {
 	type shown struct{ secret, under string }
 	var before map[shown]bool
-	doc := newDocument(r.Format, []byte(r.shown))
+	doc, source := newDocument(r.Format, []byte(r.shown)), parseDocument(r.Format, m.source.Bytes)
 	for _, e := range exposed(parseDocument(r.Format, r.Bytes), r.pieces) {
 		if before == nil {
 			before = map[shown]bool{}
-			for _, old := range exposed(parseDocument(r.Format, m.source.Bytes), m.pieces) {
+			for _, old := range exposed(source, m.pieces) {
 				real := m.pieces[old.piece].real
 				before[shown{string(m.source.Bytes[real.start:real.end]), old.under}] = true
 			}
@@ -248,6 +248,9 @@ func (r *Restored) exposed(m Masked) {
 		at := p.shown.start
 		if e.alias >= 0 {
 			at = r.pieces.shown(r.Bytes, e.alias)
+		}
+		if source.root == nil && strings.HasPrefix(unixLines(m.Text), r.shown[:doc.lineEnd(at)]) {
+			continue // of a file that nobody can read too much is masked; what stands before the mended place is as it was
 		}
 		if !before[shown{string(r.Bytes[p.real.start:p.real.end]), e.under}] {
 			r.problem(doc, at, misplaced, "put it back where it was, or write the text itself")

@@ -432,3 +432,27 @@ func FuzzMasked(f *testing.F) {
 		}
 	})
 }
+
+// Of a file that nobody can read more is masked than secrets, and whoever mends it need
+// not write that again. A secret before the mended place stays where it was all the same.
+func TestABrokenFileIsMended(t *testing.T) {
+	const good = "server:\n  stall_timeout: 3          # our prompts are short: three seconds of silence is a stall\nvirtual_models:\n  v:\n    - {name: a, base_url: https://a, model: m, api_key: " + keyA + "}\n    - {name: b, base_url: https://b, model: m, auth_style: none, weight: 2}\n"
+	m := masked(t, YAML, strings.Replace(good, "weight: 2", "weight: [2", 1))
+	if strings.Contains(m.Text, "timeout: 3 ") {
+		t.Fatalf("nothing but secrets is masked:\n%s", m.Text)
+	}
+	mended := strings.Replace(m.Text, "weight: [2", "weight: 2", 1)
+	if r := m.Restore(mended); len(r.Problems) != 0 || string(r.Bytes) != good {
+		t.Errorf("%v\n%s", r.Problems, r.Bytes)
+	}
+	mask := m.Masks()[len(m.Masks())-1]
+	for _, moved := range []string{
+		strings.Replace(mended, "name: a", "name: "+mask, 1),
+		strings.Replace(mended, "name: b", "name: "+mask, 1),
+		strings.Replace(strings.Replace(mended, "api_key: "+mask, "api_key: &k "+mask, 1), "name: b", "name: *k", 1),
+	} {
+		if r := m.Restore(moved); len(r.Problems) == 0 {
+			t.Errorf("accepted:\n%s", moved)
+		}
+	}
+}
