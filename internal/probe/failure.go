@@ -111,11 +111,13 @@ type Failure struct {
 	// Page says that a page of HTML came where JSON was due.
 	Page bool
 	// Ours says that this machine could not open a connection, for want of files, ports
-	// or memory, that the request was none to be sent, or that it may have asked for what
-	// there is not: no upstream is to blame.
+	// or memory, or that the request was none to be sent: no upstream is to blame.
 	Ours bool
 	// Unsendable says the latter: sent again it would only be refused again.
 	Unsendable bool
+	// Absent says that the upstream has not got what was asked for, which may be the
+	// client's mistake: it counts against nobody, but a rule of the file's may freeze.
+	Absent bool
 	// Cause is what cancelled the attempt, one of this package's errors; nil where
 	// nobody did.
 	Cause error

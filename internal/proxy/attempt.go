@@ -259,12 +259,21 @@ func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *sea
 		ask.Want.Seen = at.learn.seen
 	}
 	x, f := probe.Judge(clock, resp, &ask, &at.budget)
-	if f != nil && (f.Page || f.Status == http.StatusNotImplemented) && !wire.TakesModel(req.method, req.path) {
-		// Relays answer a path that they do not have with their web page: whoever asks for
-		// one would have everybody's upstreams frozen.
-		f.Ours = true
+	if f != nil {
+		f.Absent = req.missing(f)
 	}
 	return x, f
+}
+
+// missing says whether an answer is how servers say that they have not got a path, or the
+// method there. Relays give their web page, with 200 or under the status of a page of nginx:
+// a client with a wrong base URL would have everybody's upstreams frozen.
+func (q *request) missing(f *probe.Failure) bool {
+	switch f.Status {
+	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented:
+		return q.endpoint.Kind == wire.Other
+	}
+	return f.Page && !wire.TakesModel(q.method, q.path)
 }
 
 // failed ends an attempt that got no answer. One whose request was none to be sent is

@@ -141,12 +141,16 @@ func TestWhichEndpointsAreJudged(t *testing.T) {
 }
 
 // Who asks for a path that there is not, as a client with a wrong base URL does, gets the
-// web page of whoever has none, or 501: the next one is tried, and nobody is to blame.
+// web page of whoever has none, or a page with 404, 405 or 501: nobody is to blame, unless
+// a rule of the file's says so.
 func TestAWrongPathFreezesNobody(t *testing.T) {
 	strange := func(w *drill.Wire, q drill.Request, n int) {
 		switch {
 		case q.Method == "PURGE":
 			refusal(501, `{"error":{"message":"Unsupported method"}}`)(w, q, n)
+		case strings.HasSuffix(q.Target, "/files"), strings.HasSuffix(q.Target, "/compact"):
+			w.Head(404+len(q.Target)%2, drill.Length(len(challenge)), "Content-Type", "text/html")
+			w.Chunk([]byte(challenge))
 		case strings.HasSuffix(q.Target, "/chat/completions"):
 			page("application/json", okChat)(w, q, n)
 		default:
@@ -158,6 +162,8 @@ func TestAWrongPathFreezesNobody(t *testing.T) {
 		r := newRig(t, cfg("rules: []", a.URL(), b.URL()))
 		for range 6 {
 			r.fails(r.post("/v1/whatever", `{"model":"vm"}`), 502, "HTML")
+			r.post("/v1/files", `{"model":"vm"}`)
+			r.post("/v1/responses/compact", `{"model":"vm"}`)
 			r.send(drill.Query{Method: "PURGE", Path: "/v1/whatever", Body: []byte(`{"model":"vm"}`)}) // the pool passes 501 on
 		}
 		if a.Count() < 6 || b.Count() < 6 || a.Count()+b.Count() < 18 || r.frozen() != 0 {
@@ -171,6 +177,11 @@ func TestAWrongPathFreezesNobody(t *testing.T) {
 		if r.frozen() == 0 {
 			t.Error("nobody is frozen for a page in the place of embeddings")
 		}
+	}
+	u := play(t, strange)
+	r := newRig(t, over("rules: [{match: {status: [404, 405]}, action: freeze}]", u.URL()))
+	if r.post("/v1/files", `{"model":"vm"}`); r.frozen() != 1 {
+		t.Error("a rule of the file's freezes nobody")
 	}
 }
 

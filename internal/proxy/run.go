@@ -149,7 +149,7 @@ func (r *run) decide(s *seat, f *probe.Failure, t stats.Try, now time.Time) (_ r
 
 // blameless says that a failure is not the upstream's: nobody cools down for it.
 func blameless(f *probe.Failure) bool {
-	return f.Ours || f.Fault == wire.FaultClient || f.Fault == wire.FaultAffinity
+	return f.Ours || f.Absent || f.Fault == wire.FaultClient || f.Fault == wire.FaultAffinity
 }
 
 // shortestFreeze is the shortest that there is by itself.

@@ -205,6 +205,9 @@ func (s *Set) tableDecision(c Case, limit time.Duration) Decision {
 		d.Why = c.describe() + " is in retry_statuses"
 	case c.fault() == "affinity", c.blameless() && c.Embedded != 0:
 		return Decision{Next: Return, Rule: PoolTable, Why: c.describe() + ", fault " + c.fault() + ", which no other upstream could cure"}
+	case c.Absent:
+		d.Why = c.describe() + ", at a path that may not be there: nobody is frozen"
+		return d
 	case c.blameless():
 		d.Why = c.describe() + ", fault " + c.fault() + ", for which nobody is frozen"
 		return d

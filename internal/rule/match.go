@@ -47,7 +47,7 @@ func (c Case) fault() string { return c.Fault.String() }
 // the client's mistakes, nor for state that lives in another account.
 func (c Case) blameless() bool {
 	f := c.fault()
-	return f == "client" || f == "affinity"
+	return f == "client" || f == "affinity" || c.Absent
 }
 
 // matches tells whether all conditions of r hold.
