@@ -214,7 +214,7 @@ func (r *Restored) check(m Masked) {
 			}
 		}
 		if line := r.shown[doc.lineStart(p.shown.start):doc.lineEnd(p.shown.start)]; !old[strings.TrimRight(line, "\n")] {
-			r.problem(doc, p.shown.start, misplaced, "put it back where it was, or write the text itself")
+			r.misplaced(doc, p.shown.start)
 		}
 	}
 	for _, h := range holes {
@@ -233,17 +233,19 @@ func (r *Restored) check(m Masked) {
 // shown: as a name, as a key, or by an alias. A secret that stood under such a key
 // already may stay.
 func (r *Restored) exposed(m Masked) {
+	found := exposed(parseDocument(r.Format, r.Bytes), r.pieces)
+	if len(found) == 0 {
+		return
+	}
 	type shown struct{ secret, under string }
-	var before map[shown]bool
-	doc, source := newDocument(r.Format, []byte(r.shown)), parseDocument(r.Format, m.source.Bytes)
-	for _, e := range exposed(parseDocument(r.Format, r.Bytes), r.pieces) {
-		if before == nil {
-			before = map[shown]bool{}
-			for _, old := range exposed(source, m.pieces) {
-				real := m.pieces[old.piece].real
-				before[shown{string(m.source.Bytes[real.start:real.end]), old.under}] = true
-			}
-		}
+	before := map[shown]bool{}
+	source := parseDocument(r.Format, m.source.Bytes)
+	for _, e := range exposed(source, m.pieces) {
+		real := m.pieces[e.piece].real
+		before[shown{string(m.source.Bytes[real.start:real.end]), e.under}] = true
+	}
+	doc := newDocument(r.Format, []byte(r.shown))
+	for _, e := range found {
 		p := r.pieces[e.piece]
 		at := p.shown.start
 		if e.alias >= 0 {
@@ -253,12 +255,14 @@ func (r *Restored) exposed(m Masked) {
 			continue // of a file that nobody can read too much is masked; what stands before the mended place is as it was
 		}
 		if !before[shown{string(r.Bytes[p.real.start:p.real.end]), e.under}] {
-			r.problem(doc, at, misplaced, "put it back where it was, or write the text itself")
+			r.misplaced(doc, at)
 		}
 	}
 }
 
-const misplaced = "a mask where no secret may stand"
+func (r *Restored) misplaced(doc *document, at int) {
+	r.problem(doc, at, "a mask where no secret may stand", "put it back where it was, or write the text itself")
+}
 
 func (r *Restored) problem(doc *document, at int, what, cure string) {
 	line, column := doc.position(at)

@@ -2,8 +2,6 @@ package drill
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net/http"
@@ -12,17 +10,12 @@ import (
 	"time"
 )
 
-// trusting is a client that trusts a certificate, and keeps connections until the
-// test ends.
+// trusting is a client that keeps connections until the test ends.
 func trusting(t *testing.T, pem []byte) *http.Client {
 	t.Helper()
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		t.Fatal("no certificate")
-	}
-	tr := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
-	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
+	c := Trusting(pem)
+	t.Cleanup(c.CloseIdleConnections)
+	return c
 }
 
 const askChat = `{"model":"m1","stream":true,"messages":[]}`

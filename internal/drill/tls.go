@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -34,6 +35,17 @@ func Certificate() (tls.Certificate, []byte) {
 		panic(fmt.Sprintf("drill: %v", err))
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// Trusting returns a client that trusts what Certificate told to trust, speaks HTTP/2 where
+// it can, and gives up after 20 s. Connections are kept: the caller calls
+// CloseIdleConnections.
+func Trusting(pem []byte) *http.Client {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		panic("drill: no certificate")
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}, Timeout: 20 * time.Second}
 }
 
 // StartTLS runs script behind TLS, over HTTP/1.1, on a free port of 127.0.0.1. Its
