@@ -260,20 +260,24 @@ func (h *Handler) attempt(s *Snapshot, req *request, chain *route.Chain, at *sea
 	}
 	x, f := probe.Judge(clock, resp, &ask, &at.budget)
 	if f != nil {
-		f.Absent = req.missing(f)
+		req.absent(f)
 	}
 	return x, f
 }
 
-// missing says whether an answer is how servers say that they have not got a path, or the
-// method there. Relays give their web page, with 200 or under the status of a page of nginx:
-// a client with a wrong base URL would have everybody's upstreams frozen.
-func (q *request) missing(f *probe.Failure) bool {
+// absent sees to it that an answer which is how servers say that they have not got a path,
+// or the method there, is blamed on nobody: a client with a wrong base URL would have
+// everybody's upstreams frozen. A page under such a status, nginx's say, is taken at the
+// status's word; one with 200 is what relays have for every path.
+func (q *request) absent(f *probe.Failure) {
 	switch f.Status {
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented:
-		return q.endpoint.Kind == wire.Other
+		if q.endpoint.Kind == wire.Other && f.Fault == wire.FaultServer {
+			f.Fault = wire.FaultClient
+		}
+	default:
+		f.Absent = f.Page && !wire.TakesModel(q.method, q.path)
 	}
-	return f.Page && !wire.TakesModel(q.method, q.path)
 }
 
 // failed ends an attempt that got no answer. One whose request was none to be sent is

@@ -179,7 +179,11 @@ func TestAWrongPathFreezesNobody(t *testing.T) {
 		}
 	}
 	u := play(t, strange)
-	r := newRig(t, over("rules: [{match: {status: [404, 405]}, action: freeze}]", u.URL()))
+	r := newRig(t, over("", u.URL())) // by the built-in rules it goes back to the client, as it came and at once
+	r.is(r.post("/v1/responses/compact", `{"model":"vm"}`), 404+len("/v1/responses/compact")%2, challenge)
+	r.is(r.send(drill.Query{Method: "PURGE", Path: "/v1/whatever", Body: []byte(`{"model":"vm"}`)}), 501, `{"error":{"message":"Unsupported method"}}`)
+	equal(t, "calls", u.Count(), 2)
+	r = newRig(t, over("rules: [{match: {status: [404, 405]}, action: freeze}]", u.URL()))
 	if r.post("/v1/files", `{"model":"vm"}`); r.frozen() != 1 {
 		t.Error("a rule of the file's freezes nobody")
 	}
